@@ -1,0 +1,29 @@
+"""Nonnegative matrix and tensor factorization under optimal-transport losses, with a graph on the samples."""
+
+from gwntf._version import __version__
+from gwntf.core import GwntfError, InputError, Status
+from gwntf.distances import (
+    entropic_wasserstein_distance,
+    objective,
+    wasserstein_distance,
+    wasserstein_matrix_distance,
+    wasserstein_tensor_distance,
+)
+from gwntf.estimators import GWNTF
+from gwntf.geometry import SeparableCost
+from gwntf.solvers import Iteration
+
+__all__ = [
+    "GWNTF",
+    "GwntfError",
+    "InputError",
+    "Iteration",
+    "SeparableCost",
+    "Status",
+    "__version__",
+    "entropic_wasserstein_distance",
+    "objective",
+    "wasserstein_distance",
+    "wasserstein_matrix_distance",
+    "wasserstein_tensor_distance",
+]

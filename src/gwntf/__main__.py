@@ -1,0 +1,7 @@
+"""``python -m gwntf`` is the ``gwntf`` command."""
+
+import sys
+
+from gwntf.cli import main
+
+sys.exit(main())

@@ -1,0 +1,8 @@
+"""The `gwntf` command: argument parsing, nothing else.
+
+May import everything. `main` is the entry point; each subcommand has a file of its own.
+"""
+
+from gwntf.cli.main import main
+
+__all__ = ["main"]

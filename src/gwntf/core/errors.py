@@ -1,0 +1,28 @@
+"""Errors of the library: each names the argument, what was given and what is allowed."""
+
+from __future__ import annotations
+
+
+class GwntfError(Exception):
+    """Base of every error that the library raises on purpose."""
+
+
+class InputError(GwntfError, ValueError):
+    """An argument that the library cannot work with.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the argument as the user wrote it, for example ``"costs[1]"``.
+    given : str
+        What was given.
+    allowed : str
+        What would have been accepted.
+    """
+
+    def __init__(self, argument: str, given: str, allowed: str) -> None:
+        super().__init__(f"{argument}: got {given}; expected {allowed}.")
+        self.argument, self.given, self.allowed = argument, given, allowed
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
+        return type(self), (self.argument, self.given, self.allowed)

@@ -1,0 +1,42 @@
+"""The reference engine: plain NumPy, written to be read."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from gwntf.core import FloatArray
+
+_TILE_ENTRIES = 2**17
+_TILE_COLUMNS = 512
+
+
+class NumpyEngine:
+    """NumPy arrays, SciPy sparse matrices."""
+
+    name = "numpy"
+    xp: Any = np
+
+    def asarray(self, values: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
+        """Return a C-ordered array, without a copy where it is one already."""
+        return np.ascontiguousarray(values, dtype=dtype)
+
+    def to_numpy(self, values: FloatArray) -> FloatArray:
+        """Return the array itself."""
+        return np.asarray(values)
+
+    def sparse(self, matrix: csr_array, dtype: Any) -> Any:
+        """Return the matrix in the dtype of the factors."""
+        return matrix.astype(dtype)
+
+    def quiet(self) -> AbstractContextManager[Any]:
+        """Silence NumPy's floating-point warnings."""
+        return np.errstate(all="ignore")
+
+    def tile_columns(self, length: int) -> int:
+        """Return a tile of about a megabyte, wide enough to keep the matrix products busy."""
+        return max(_TILE_COLUMNS, _TILE_ENTRIES // length)

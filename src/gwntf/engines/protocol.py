@@ -1,0 +1,49 @@
+"""What the mathematics may ask of an engine."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from gwntf.core import Array, FloatArray
+
+
+class Engine(Protocol):
+    """An array library and a way in and out of it.
+
+    `xp` follows the Python array API standard (2023.12), so that the mathematics is written once:
+    ``engine.xp.exp(a)``, ``a @ b``, ``a.reshape(...)``.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name by which users choose it."""
+        ...
+
+    @property
+    def xp(self) -> Any:
+        """Array namespace."""
+        ...
+
+    def asarray(self, values: NDArray[Any], dtype: Any = None) -> Array:
+        """Bring a NumPy array in; `dtype` is a NumPy dtype, by default the array's own."""
+        ...
+
+    def to_numpy(self, values: Array) -> FloatArray:
+        """Bring an array out."""
+        ...
+
+    def sparse(self, matrix: csr_array, dtype: Any) -> Array:
+        """Bring a sparse matrix in, as something that can be multiplied with an array from the left."""
+        ...
+
+    def quiet(self) -> AbstractContextManager[Any]:
+        """Silence floating-point warnings inside the block (columns that overflow are solved again)."""
+        ...
+
+    def tile_columns(self, length: int) -> int:
+        """How many fibers of this length to take through the scalings at once."""
+        ...

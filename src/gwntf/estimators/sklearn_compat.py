@@ -1,0 +1,26 @@
+"""The one place that touches parts of scikit-learn that it does not promise to keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.cluster._spectral import cluster_qr, discretize
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _num_samples as count_samples
+from sklearn.utils.validation import validate_data
+
+__all__ = ["Interval", "StrOptions", "cluster_qr", "count_samples", "discretize", "estimator_data"]
+
+
+def estimator_data(estimator: Any, X: Any, *, reset: bool, allow_nan: bool, dtype: Any) -> Any:
+    """Check X as scikit-learn does, for any order of at least two, and note or compare its features."""
+    return validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=dtype,
+        order="C",
+        allow_nd=True,
+        ensure_all_finite="allow-nan" if allow_nan else True,
+        ensure_non_negative=True,
+    )

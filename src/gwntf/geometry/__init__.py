@@ -1,0 +1,44 @@
+"""Costs between the entries of a mode, the kernels that follow from them, and the graph on the samples.
+
+May import `problem`, `engines` and `core`. Start with `costs`, then `kernels` (objects that apply
+themselves); `graph` stands alone.
+"""
+
+from gwntf.geometry.costs import (
+    NAMED_COSTS,
+    Cost,
+    CostSpec,
+    SeparableCost,
+    check_costs,
+    grid_cost,
+    resolve_costs,
+)
+from gwntf.geometry.graph import (
+    GRAPH_METRICS,
+    GRAPH_WEIGHTS,
+    SampleGraph,
+    check_graph,
+    neighbor_graph,
+    place_graph,
+)
+from gwntf.geometry.kernels import DenseKernel, Kernel, SeparableKernel, build_kernel
+
+__all__ = [
+    "GRAPH_METRICS",
+    "GRAPH_WEIGHTS",
+    "NAMED_COSTS",
+    "Cost",
+    "CostSpec",
+    "DenseKernel",
+    "Kernel",
+    "SampleGraph",
+    "SeparableCost",
+    "SeparableKernel",
+    "build_kernel",
+    "check_costs",
+    "check_graph",
+    "grid_cost",
+    "neighbor_graph",
+    "place_graph",
+    "resolve_costs",
+]

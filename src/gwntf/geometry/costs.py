@@ -1,0 +1,149 @@
+"""Ground costs C_n: named, given as arrays, or sums over axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gwntf.core import FloatArray, InputError
+from gwntf.geometry.pairwise import pairwise_distances
+from gwntf.problem import NonnegativeTensor, unfold
+
+NAMED_COSTS = ("grid", "grid2", "cosine", "euclidean")
+
+SAMPLE_MODE_LIMIT = 5000
+"""With ``costs="auto"`` the sample mode is transported up to this many samples: its cost is N x N."""
+
+
+@dataclass(frozen=True, eq=False)
+class SeparableCost:
+    """A cost over the cells of a grid that adds up over its axes.
+
+    The cell (i, j, ...) of a grid of the given axes, last axis fastest, is at cost
+    ``axes[0][i, i'] + axes[1][j, j'] + ...`` from (i', j', ...). Its kernel is a Kronecker product and the
+    full matrix is never formed.
+
+    Parameters
+    ----------
+    axes : sequence of (I_k, I_k) arrays
+        One cost matrix per axis.
+
+    Examples
+    --------
+    City-block distance on a 4 x 6 image, scaled so that opposite corners are at cost one:
+
+    >>> from gwntf import SeparableCost
+    >>> SeparableCost.city_block((4, 6)).size
+    24
+    """
+
+    axes: tuple[FloatArray, ...]
+
+    def __init__(self, axes: Sequence[Any]) -> None:
+        checked = tuple(_as_cost(axis, f"axes[{k}]") for k, axis in enumerate(axes))
+        if not checked:
+            raise InputError("axes", "no axis", "at least one cost matrix")
+        object.__setattr__(self, "axes", checked)
+
+    @classmethod
+    def city_block(cls, shape: Sequence[int]) -> SeparableCost:
+        """Return |di| + |dj| + ... over a grid of that shape, scaled to a maximum of one."""
+        total = max(sum(size - 1 for size in shape), 1)
+        return cls([grid_cost(size) * ((size - 1) / total) for size in shape])
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return math.prod(len(axis) for axis in self.axes)
+
+    def to_matrix(self) -> FloatArray:
+        """Return the full cost matrix, for solvers that need one."""
+        matrix = np.zeros((1, 1))
+        for axis in self.axes:
+            total = matrix[:, None, :, None] + axis[None, :, None, :]
+            matrix = total.reshape(len(matrix) * len(axis), -1)
+        return matrix
+
+
+Cost: TypeAlias = FloatArray | SeparableCost
+CostSpec: TypeAlias = str | Cost | None
+
+
+def grid_cost(size: int, power: int = 1) -> FloatArray:
+    """(|i - j| / (I - 1)) ** power; a single element is at cost zero from itself."""
+    position = np.arange(size) / max(size - 1, 1)
+    distance: FloatArray = np.abs(position[:, None] - position[None, :]) ** power
+    return distance
+
+
+def check_costs(costs: Any, shape: Sequence[int]) -> tuple[CostSpec, ...]:
+    """Check `costs` against the shape of X before any work: one specification per axis, samples first.
+
+    "auto" is "cosine" for the samples (None above `SAMPLE_MODE_LIMIT` of them) and "grid" elsewhere.
+    """
+    if isinstance(costs, str) and costs == "auto":
+        samples = "cosine" if shape[0] <= SAMPLE_MODE_LIMIT else None
+        return (samples, *["grid"] * (len(shape) - 1))
+    if isinstance(costs, str) or not isinstance(costs, Sequence) or len(costs) != len(shape):
+        given = f"{len(costs)} entries" if isinstance(costs, list | tuple) else repr(costs)
+        raise InputError("costs", given, f"'auto' or a sequence of {len(shape)}, one per axis of X")
+    return tuple(
+        _check_cost(cost, size, f"costs[{mode}]")
+        for mode, (cost, size) in enumerate(zip(costs, shape, strict=True))
+    )
+
+
+def resolve_costs(specs: Sequence[CostSpec], tensor: NonnegativeTensor) -> tuple[Cost | None, ...]:
+    """Turn checked specifications into costs; "cosine" and "euclidean" compare slices of the data."""
+    return tuple(_resolve(spec, tensor, mode) for mode, spec in enumerate(specs))
+
+
+def _resolve(spec: CostSpec, tensor: NonnegativeTensor, mode: int) -> Cost | None:
+    if not isinstance(spec, str):
+        return spec
+    size = tensor.values.shape[mode]
+    if size == 1:
+        return np.zeros((1, 1))
+    if spec == "grid":
+        return grid_cost(size)
+    if spec == "grid2":
+        return grid_cost(size, power=2)
+    observed = None if tensor.observed is None else unfold(tensor.observed, mode)
+    distances = pairwise_distances(unfold(tensor.values, mode), observed, spec)
+    if spec == "cosine":
+        return np.clip(distances, 0, 1)
+    scaled: FloatArray = distances / max(distances.max(), np.finfo(np.float64).tiny)
+    return scaled
+
+
+def _check_cost(cost: Any, size: int, name: str) -> CostSpec:
+    if cost is None:
+        return None
+    if isinstance(cost, str):
+        if cost not in NAMED_COSTS:
+            allowed = f"one of {', '.join(map(repr, NAMED_COSTS))}, an array, a SeparableCost or None"
+            raise InputError(name, repr(cost), allowed)
+        return cost
+    if isinstance(cost, SeparableCost):
+        if cost.size != size:
+            raise InputError(name, f"a SeparableCost over {cost.size} cells", f"one over {size}")
+        return cost
+    matrix = _as_cost(cost, name)
+    if len(matrix) != size:
+        raise InputError(name, f"shape {matrix.shape}", f"shape {(size, size)}")
+    return matrix
+
+
+def _as_cost(cost: Any, name: str) -> FloatArray:
+    """Check a cost matrix; it is taken as given and never rescaled."""
+    matrix = np.asarray(cost)
+    if matrix.dtype.kind not in "fiub" or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        given = f"type {matrix.dtype} with shape {matrix.shape}"
+        raise InputError(name, given, "a square matrix of real numbers")
+    if not np.isfinite(matrix).all() or (matrix.size and matrix.min() < 0):
+        raise InputError(name, "negative or non-finite entries", "finite nonnegative costs")
+    return matrix.astype(np.float64)

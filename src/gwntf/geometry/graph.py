@@ -1,0 +1,189 @@
+"""The p-nearest-neighbour graph on the samples: symmetric, sparse, full CSR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array, issparse, triu
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
+
+from gwntf.core import Array, FloatArray, InputError
+from gwntf.engines import Engine
+from gwntf.geometry.pairwise import pairwise_distances
+from gwntf.problem import NonnegativeTensor
+
+GRAPH_METRICS = ("cosine", "euclidean")
+GRAPH_WEIGHTS = ("binary", "cosine", "self-tuning")
+
+_SCALE_NEIGHBOR = 7
+_BLOCK_ENTRIES = 2**24
+
+
+@dataclass(frozen=True)
+class SampleGraph:
+    """A graph on the engine, with its weight mu in the objective.
+
+    Attributes
+    ----------
+    weight : float
+        mu, `graph_reg` of the public classes.
+    matrix : engine's sparse matrix
+        V, symmetric; ``matrix @ A`` is the only product needed.
+    degree : (N, 1) array
+        d_i = sum_j V_ij.
+    edges : tuple of arrays
+        (i, j, V_ij) for i < j.
+    """
+
+    weight: float
+    matrix: Array
+    degree: Array
+    edges: tuple[Array, Array, Array]
+
+
+def neighbor_graph(
+    tensor: NonnegativeTensor,
+    n_neighbors: int = 5,
+    *,
+    weight: str = "binary",
+    metric: str = "cosine",
+) -> csr_array:
+    """Join every sample to its nearest others and symmetrise by the maximum.
+
+    Parameters
+    ----------
+    tensor : NonnegativeTensor
+        Samples first.
+    n_neighbors : int
+        p; at most the number of other samples is used.
+    weight : {"binary", "cosine", "self-tuning"}
+        1; the cosine of the two samples; exp(-d_ij^2 / (s_i s_j)) with s_i the distance to the 7th
+        neighbour.
+    metric : {"cosine", "euclidean"}
+        Which samples are near; "cosine" measures d between samples scaled to length one.
+
+    Returns
+    -------
+    csr_array of shape (N, N)
+    """
+    size = len(tensor.values)
+    count = min(n_neighbors, size - 1)
+    if count < 1:
+        return csr_array((size, size), dtype=np.float64)
+    scale = min(_SCALE_NEIGHBOR, size - 1)
+    distance, index = _nearest(tensor, max(count, scale), metric)
+    near, neighbor = distance[:, :count], index[:, :count]
+    if weight == "self-tuning":
+        values = _self_tuning(near, distance[:, scale - 1], neighbor)
+    elif weight == "cosine":
+        values = _cosines(tensor, neighbor)
+    else:
+        values = np.ones_like(near)
+    row = np.repeat(np.arange(size), count)
+    directed = coo_array((values.ravel(), (row, neighbor.ravel())), shape=(size, size)).tocsr()
+    return _tidy(directed.maximum(directed.T))
+
+
+def check_graph(graph: Any, n_samples: int) -> csr_array:
+    """Check a ready graph: square, symmetric, nonnegative, one vertex per sample."""
+    is_array = isinstance(graph, np.ndarray | list | tuple)
+    if not (issparse(graph) or is_array):
+        raise InputError("graph", type(graph).__name__, "a sparse matrix or a square array")
+    matrix = csr_array(graph, dtype=np.float64)
+    if matrix.shape != (n_samples, n_samples):
+        raise InputError("graph", f"shape {matrix.shape}", f"shape {(n_samples, n_samples)}")
+    if not np.isfinite(matrix.data).all() or (matrix.nnz and matrix.data.min() < 0):
+        raise InputError("graph", "negative or non-finite weights", "finite nonnegative weights")
+    if abs(matrix - matrix.T).sum() > 1e-10 * matrix.sum():
+        raise InputError("graph", "an asymmetric matrix", "a symmetric one, e.g. graph.maximum(graph.T)")
+    return _tidy(matrix)
+
+
+def place_graph(graph: csr_array, weight: float, engine: Engine, dtype: Any) -> SampleGraph:
+    """Bring a graph to the engine, with degrees and edges ready for the updates."""
+    upper = triu(graph, k=1).tocoo()
+    degree = np.asarray(graph.sum(axis=1)).reshape(-1, 1)
+    edges = (
+        engine.asarray(upper.row.astype(np.int64)),
+        engine.asarray(upper.col.astype(np.int64)),
+        engine.asarray(upper.data, np.float64),
+    )
+    return SampleGraph(float(weight), engine.sparse(graph, dtype), engine.asarray(degree, dtype), edges)
+
+
+def _tidy(graph: csr_array) -> csr_array:
+    """Drop self-loops (they add nothing to the penalty) and stored zeros."""
+    coo = graph.tocoo()
+    keep = (coo.row != coo.col) & (coo.data != 0)
+    tidy = csr_array((coo.data[keep], (coo.row[keep], coo.col[keep])), shape=graph.shape)
+    tidy.sort_indices()
+    return tidy
+
+
+def _nearest(tensor: NonnegativeTensor, count: int, metric: str) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Distances d and indices of the nearest other samples, in order; each sample's own row left out."""
+    if tensor.observed is None:
+        features = _features(tensor, metric)
+        search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(features)
+        distance, index = search.kneighbors()
+        return distance, index
+    return _nearest_observed(tensor, count, metric)
+
+
+def _nearest_observed(
+    tensor: NonnegativeTensor, count: int, metric: str
+) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Neighbours on the shared entries of each pair, a block of rows at a time."""
+    size = len(tensor.values)
+    rows = tensor.values.reshape(size, -1)
+    observed = tensor.observed.reshape(size, -1) if tensor.observed is not None else None
+    step = max(1, _BLOCK_ENTRIES // size)
+    distances, indices = [], []
+    for start in range(0, size, step):
+        block = slice(start, min(start + step, size))
+        distance = pairwise_distances(rows, observed, metric, block)
+        if metric == "cosine":
+            distance = np.sqrt(2 * distance)
+        distance[np.arange(block.stop - start), np.arange(start, block.stop)] = np.inf
+        order = np.argsort(distance, axis=1, kind="stable")[:, :count]
+        distances.append(np.take_along_axis(distance, order, axis=1))
+        indices.append(order)
+    return np.concatenate(distances), np.concatenate(indices)
+
+
+def _features(tensor: NonnegativeTensor, metric: str) -> FloatArray:
+    """Rows whose Euclidean distance is d: as they are, or scaled to length one.
+
+    A sample of zeros has no direction; an extra coordinate makes it orthogonal to all others.
+    """
+    rows: FloatArray = tensor.values.reshape(len(tensor.values), -1).astype(np.float64)
+    if metric == "euclidean":
+        return rows
+    empty = ~rows.any(axis=1)
+    if empty.any():
+        rows = np.column_stack([rows, empty])
+    scaled: FloatArray = normalize(rows)
+    return scaled
+
+
+def _self_tuning(near: FloatArray, scale: FloatArray, index: NDArray[np.intp]) -> FloatArray:
+    """exp(-d_ij^2 / (s_i s_j)); equal samples have weight one even where a scale is zero."""
+    product = scale[:, None] * scale[index]
+    ratio = np.divide(near**2, product, out=np.full_like(near, np.inf), where=product > 0)
+    return np.where(near == 0, 1.0, np.exp(-ratio))
+
+
+def _cosines(tensor: NonnegativeTensor, index: NDArray[np.intp]) -> FloatArray:
+    """Cosine of every sample with its neighbours, over the entries that both have."""
+    rows: FloatArray = tensor.values.reshape(len(tensor.values), -1).astype(np.float64)
+    seen = np.ones_like(rows, bool) if tensor.observed is None else tensor.observed.reshape(rows.shape)
+    cosines = np.zeros(index.shape)
+    for place, other in enumerate(index.T):
+        product = (rows * rows[other]).sum(axis=1)
+        squares = (rows**2 * seen[other]).sum(axis=1) * (rows[other] ** 2 * seen).sum(axis=1)
+        np.divide(product, np.sqrt(squares), out=cosines[:, place], where=squares > 0)
+    return np.clip(cosines, 0, 1)

@@ -1,0 +1,132 @@
+"""Transport kernels K = exp(-lam*C - 1) as objects that apply themselves.
+
+The scaling loop asks a kernel only for K V and K' U, either plainly or on logarithms, so that a kernel may be
+dense, a Kronecker product, a recursion or a sum of a sparse and a low-rank part.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from gwntf.core import Array, FloatArray
+from gwntf.engines import Engine
+from gwntf.geometry.costs import Cost, SeparableCost
+
+
+class Kernel(Protocol):
+    """A nonnegative linear map between the data side (rows) and the model side (columns) of a mode."""
+
+    size: int
+
+    def astype(self, dtype: Any) -> Kernel:
+        """Return the same kernel in another precision (a NumPy dtype)."""
+        ...
+
+    def matmul(self, v: Array, *, transposed: bool = False) -> Array:
+        """K V, or K' V, for a matrix V of columns."""
+        ...
+
+    def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:
+        """log(K exp(log V)), or with K', without leaving the logarithm."""
+        ...
+
+
+class DenseKernel:
+    """K = exp(log_kernel) held as a matrix.
+
+    Parameters
+    ----------
+    engine : Engine
+        Where it lives.
+    log_kernel : ndarray of shape (I, I)
+        -lam*C - 1, in float64.
+    dtype : NumPy dtype
+        Precision of the products.
+    """
+
+    def __init__(self, engine: Engine, log_kernel: FloatArray, dtype: Any) -> None:
+        self._engine, self._log_kernel, self._dtype = engine, log_kernel, np.dtype(dtype)
+        self.size = len(log_kernel)
+
+    def astype(self, dtype: Any) -> DenseKernel:
+        """Return the same kernel in another precision."""
+        if np.dtype(dtype) == self._dtype:
+            return self
+        return self._wide if np.dtype(dtype) == np.float64 else self._at(dtype)
+
+    @cached_property
+    def _wide(self) -> DenseKernel:
+        """The float64 twin, kept because the scaling loop turns to it again and again."""
+        return self._at(np.float64)
+
+    def _at(self, dtype: Any) -> DenseKernel:
+        return DenseKernel(self._engine, self._log_kernel, dtype)
+
+    @cached_property
+    def _matrix(self) -> Array:
+        with self._engine.quiet():
+            return self._engine.asarray(np.exp(self._log_kernel), self._dtype)
+
+    @cached_property
+    def _log_matrix(self) -> Array:
+        return self._engine.asarray(self._log_kernel, self._dtype)
+
+    def matmul(self, v: Array, *, transposed: bool = False) -> Array:
+        """K V, or K' V."""
+        return (self._matrix.T if transposed else self._matrix) @ v
+
+    def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:
+        """log(K exp(log V)), row by row of K so that no I x I x M array arises."""
+        xp = self._engine.xp
+        log_kernel = self._log_matrix.T if transposed else self._log_matrix
+        return xp.stack([_log_sum_exp(xp, log_kernel[i, :, None] + log_v) for i in range(self.size)])
+
+
+class SeparableKernel:
+    """A Kronecker product of kernels, one per axis of a grid whose last axis varies fastest."""
+
+    def __init__(self, axes: tuple[Kernel, ...]) -> None:
+        self._axes = axes
+        self.size = math.prod(axis.size for axis in axes)
+
+    def astype(self, dtype: Any) -> SeparableKernel:
+        """Return the same kernel in another precision."""
+        return SeparableKernel(tuple(axis.astype(dtype) for axis in self._axes))
+
+    def matmul(self, v: Array, *, transposed: bool = False) -> Array:
+        """K V, or K' V, one axis after the other."""
+        return self._along_axes("matmul", v, transposed)
+
+    def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:
+        """log(K exp(log V)), one axis after the other."""
+        return self._along_axes("log_matmul", log_v, transposed)
+
+    def _along_axes(self, product: str, v: Array, transposed: bool) -> Array:
+        columns, before = v.shape[1], 1
+        for axis in self._axes:
+            after = self.size // (before * axis.size) * columns
+            stack = v.reshape(before, axis.size, after).swapaxes(0, 1).reshape(axis.size, -1)
+            stack = getattr(axis, product)(stack, transposed=transposed)
+            v = stack.reshape(axis.size, before, after).swapaxes(0, 1).reshape(self.size, columns)
+            before *= axis.size
+        return v
+
+
+def build_kernel(cost: Cost, reg: float, engine: Engine, dtype: Any) -> Kernel:
+    """Return K = exp(-C/reg - 1) for a cost, in the form that the cost allows."""
+    if isinstance(cost, SeparableCost):
+        first, *rest = cost.axes
+        axes = [-first / reg - 1, *(-axis / reg for axis in rest)]
+        return SeparableKernel(tuple(DenseKernel(engine, axis, dtype) for axis in axes))
+    return DenseKernel(engine, -cost / reg - 1, dtype)
+
+
+def _log_sum_exp(xp: Any, terms: Array) -> Array:
+    """log(sum(exp(terms))) down the columns; -inf for a column of -inf."""
+    top = xp.max(terms, axis=0)
+    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    return top + xp.log(xp.sum(xp.exp(terms - top), axis=0))

@@ -1,0 +1,41 @@
+"""Whole pages made of panels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gwntf.core import FloatArray
+from gwntf.plots.panels import plot_components, plot_images, plot_objective
+
+
+def overview(model: Any, X: FloatArray, *, title: str | None = None) -> Any:
+    """One page on a fitted model of images: components, samples beside their reconstructions, objective.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Fitted to images, (n_samples, height, width).
+    X : (n, height, width) array
+        A few samples to reconstruct, at most ten are shown.
+    title : str, optional
+        Headline of the page.
+
+    Returns
+    -------
+    matplotlib figure
+    """
+    from matplotlib.figure import Figure
+
+    few = X[:10]
+    figure = Figure(figsize=(11, 6), layout="constrained")
+    grid = figure.add_gridspec(2, 2, width_ratios=[1.4, 1])
+    plot_components(model, ax=figure.add_subplot(grid[0, 0]))
+    pairs = np.concatenate([few, model.reconstruct(few)])
+    samples = plot_images(pairs, columns=len(few), ax=figure.add_subplot(grid[1, 0]))
+    samples.set_title("samples (top) and their reconstructions (bottom)")
+    plot_objective(model, ax=figure.add_subplot(grid[:, 1]))
+    if title:
+        figure.suptitle(title)
+    return figure

@@ -1,0 +1,30 @@
+"""The data and the model: a validated nonnegative tensor, CP factors, and the algebra between them.
+
+May import `engines` and `core`. Start with `algebra`: unfolding, Khatri-Rao, Kruskal reconstruction, MTTKRP.
+"""
+
+from gwntf.problem.algebra import fold, khatri_rao, mttkrp, mttkrp_all, reconstruct, unfold
+from gwntf.problem.factors import as_factors, to_simplex
+from gwntf.problem.tensor import (
+    NonnegativeTensor,
+    as_tensor,
+    fold_samples,
+    normalise_samples,
+    relative_error,
+)
+
+__all__ = [
+    "NonnegativeTensor",
+    "as_factors",
+    "as_tensor",
+    "fold",
+    "fold_samples",
+    "khatri_rao",
+    "mttkrp",
+    "mttkrp_all",
+    "normalise_samples",
+    "reconstruct",
+    "relative_error",
+    "to_simplex",
+    "unfold",
+]

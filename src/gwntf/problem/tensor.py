@@ -1,0 +1,119 @@
+"""A validated nonnegative tensor, samples first."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gwntf.core import FloatArray, InputError
+
+Missing = Literal["error", "ignore"]
+SampleNorm = Literal["l2", "l1"] | None
+
+
+@dataclass(frozen=True)
+class NonnegativeTensor:
+    """Entries and, where some are missing, which of them were observed.
+
+    Attributes
+    ----------
+    values : ndarray
+        Finite and nonnegative, zero where nothing was observed.
+    observed : ndarray of bool or None
+        None when every entry was.
+    """
+
+    values: FloatArray
+    observed: NDArray[np.bool_] | None = None
+
+
+def as_tensor(X: Any, *, name: str = "X", missing: Missing = "error", dtype: Any = None) -> NonnegativeTensor:
+    """Check a nonnegative array of order N >= 2 and bring it into floating point.
+
+    float32 and float64 are kept, everything else becomes float64, unless `dtype` asks for one of the two.
+    With ``missing="ignore"`` NaN means "not observed".
+    """
+    values = _as_floats(X, name, dtype)
+    if values.ndim < 2:
+        raise InputError(name, f"{values.ndim} dimension(s)", "2 or more dimensions, samples first")
+    if values.size == 0:
+        raise InputError(name, f"the empty shape {values.shape}", "at least one entry along every axis")
+    if np.isinf(values).any():
+        raise InputError(name, "infinite entries", "finite nonnegative numbers")
+    holes = np.isnan(values)
+    if not holes.any():
+        return NonnegativeTensor(_nonnegative(values, name))
+    if missing == "error":
+        allowed = "finite nonnegative numbers, or missing='ignore' to treat NaN as not observed"
+        raise InputError(name, f"{int(holes.sum())} NaN entries", allowed)
+    unseen = np.flatnonzero(holes.reshape(len(values), -1).all(axis=1))
+    if unseen.size:
+        raise InputError(name, f"no observed entry in sample {unseen[0]}", "at least one in every sample")
+    return NonnegativeTensor(_nonnegative(np.where(holes, 0, values), name), ~holes)
+
+
+def fold_samples(X: FloatArray, sample_shape: tuple[int, ...] | None) -> FloatArray:
+    """Give every row of a 2-D X the shape `sample_shape`."""
+    if sample_shape is None:
+        return X
+    if X.ndim != 2:
+        raise InputError("sample_shape", f"{sample_shape} for X of {X.ndim} dimensions", "2-dimensional X")
+    if any(size < 1 for size in sample_shape) or math.prod(sample_shape) != X.shape[1]:
+        allowed = f"positive sizes whose product is the number of features of X, {X.shape[1]}"
+        raise InputError("sample_shape", str(tuple(sample_shape)), allowed)
+    return X.reshape(len(X), *sample_shape)
+
+
+def normalise_samples(tensor: NonnegativeTensor, norm: SampleNorm) -> tuple[NonnegativeTensor, FloatArray]:
+    """Divide every sample by its norm; return the tensor and the norms (1 for a sample of zeros).
+
+    Where entries are missing the norm is that of the observed ones, scaled up as if the missing ones were
+    like them, so that a sample does not grow because less of it was seen.
+    """
+    values = tensor.values
+    axes = tuple(range(1, values.ndim))
+    if norm is None:
+        return tensor, np.ones(len(values), values.dtype)
+    largest = values.max(axis=axes, keepdims=True)
+    scaled = (values / np.where(largest > 0, largest, 1)).astype(np.float64)
+    power = 2 if norm == "l2" else 1
+    sums = (scaled**power).sum(axis=axes)
+    if tensor.observed is not None:
+        sums /= tensor.observed.mean(axis=axes)
+    norms = largest.reshape(-1) * sums ** (1 / power)
+    scale = np.where(norms > 0, norms, 1).astype(values.dtype)
+    divided = values / scale.reshape(-1, *(1,) * len(axes))
+    return NonnegativeTensor(divided, tensor.observed), scale
+
+
+def relative_error(tensor: NonnegativeTensor, model: FloatArray) -> float:
+    """|X - X^| / |X| over the observed entries, in the Frobenius norm."""
+    difference = tensor.values - model
+    if tensor.observed is not None:
+        difference = np.where(tensor.observed, difference, 0)
+    size = _norm(tensor.values)
+    return _norm(difference) / size if size > 0 else _norm(difference)
+
+
+def _norm(values: FloatArray) -> float:
+    """Frobenius norm, summed in float64."""
+    return math.sqrt(np.square(values, dtype=np.float64).sum())
+
+
+def _as_floats(X: Any, name: str, dtype: Any) -> FloatArray:
+    values = np.asarray(X)
+    if values.dtype.kind not in "fiub":
+        raise InputError(name, f"entries of type {values.dtype}", "real numbers")
+    keep = values.dtype in (np.float32, np.float64)
+    target = dtype if dtype is not None else (values.dtype if keep else np.float64)
+    return np.ascontiguousarray(values, dtype=target)
+
+
+def _nonnegative(values: FloatArray, name: str) -> FloatArray:
+    if values.min() < 0:
+        raise InputError(name, f"negative entries (smallest {values.min():g})", "nonnegative numbers")
+    return values

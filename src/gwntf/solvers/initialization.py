@@ -1,0 +1,90 @@
+"""Starting factors, drawn in NumPy so that every engine starts from the same ones."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.extmath import randomized_svd
+
+from gwntf.core import FloatArray
+from gwntf.problem import NonnegativeTensor, as_factors, khatri_rao, to_simplex
+
+INITS = ("random", "nndsvd")
+
+_FLOOR = 1e-2
+_POWER_STEPS = 30
+
+
+def start_factors(
+    tensor: NonnegativeTensor, rank: int, init: object, rng: np.random.RandomState
+) -> list[FloatArray]:
+    """Return factors on the simplex whose model has the mass of the data."""
+    shape = tensor.values.shape
+    if isinstance(init, str):
+        factors = random_factors(shape, rank, rng) if init == "random" else nndsvd_factors(tensor, rank, rng)
+    else:
+        return to_simplex(as_factors(init, shape, rank))
+    samples, *rest = to_simplex(factors)
+    return [samples * _mass_ratio(tensor, [samples, *rest]), *rest]
+
+
+def random_factors(shape: tuple[int, ...], rank: int, rng: np.random.RandomState) -> list[FloatArray]:
+    """Uniform entries, kept away from zero."""
+    return [rng.random_sample((size, rank)) + 1e-3 for size in shape]
+
+
+def nndsvd_factors(tensor: NonnegativeTensor, rank: int, rng: np.random.RandomState) -> list[FloatArray]:
+    """Start from the SVD of the sample unfolding.
+
+    Each singular pair keeps its heavier sign; the feature side is folded and replaced by its best nonnegative
+    rank-one tensor. Zeros are filled with a hundredth of the column's mean, and components beyond the rank of
+    the unfolding are random.
+    """
+    shape = tensor.values.shape
+    matrix = tensor.values.reshape(shape[0], -1).astype(np.float64)
+    available = min(rank, *matrix.shape)
+    left, singular, right = randomized_svd(matrix, available, random_state=rng)
+    factors = random_factors(shape, rank, rng)
+    size = np.sqrt(singular[0]) if singular[0] > 0 else 1.0
+    factors[0] *= size / np.linalg.norm(factors[0], axis=0)
+    for component in range(available):
+        if singular[component] <= singular[0] * np.finfo(np.float64).eps:
+            break
+        samples, features = _heavier_sign(left[:, component], right[component])
+        vectors, weight = _rank_one(features.reshape(shape[1:]))
+        columns = [samples * (singular[component] * weight), *vectors]
+        for factor, column in zip(factors, columns, strict=True):
+            factor[:, component] = np.maximum(column, _FLOOR * column.mean())
+    return factors
+
+
+def _heavier_sign(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return positive or negative parts of a singular pair, whichever carries more, as NNDSVD does."""
+    pairs = [(np.maximum(s * left, 0), np.maximum(s * right, 0)) for s in (1, -1)]
+    return max(pairs, key=lambda pair: np.linalg.norm(pair[0]) * np.linalg.norm(pair[1]))
+
+
+def _rank_one(tensor: FloatArray) -> tuple[list[FloatArray], float]:
+    """Best nonnegative rank-one approximation by alternating power steps: unit vectors and their weight."""
+    axes = range(tensor.ndim)
+    vectors = [np.sqrt((tensor**2).sum(axis=tuple(a for a in axes if a != axis))) for axis in axes]
+    vectors = [vector / np.linalg.norm(vector) for vector in vectors]
+    weight = 0.0
+    for _ in range(_POWER_STEPS):
+        for axis in axes:
+            image = np.moveaxis(tensor, axis, 0)
+            for other in reversed([a for a in axes if a != axis]):
+                image = image @ vectors[other]
+            weight = float(np.linalg.norm(image))
+            vectors[axis] = image / weight
+    return vectors, weight
+
+
+def _mass_ratio(tensor: NonnegativeTensor, factors: list[FloatArray]) -> float:
+    """sum(X) / sum(X^) over the observed entries."""
+    mass = tensor.values.sum(dtype=np.float64)
+    if tensor.observed is None:
+        total = factors[0].sum()
+    else:
+        seen = tensor.observed.reshape(len(factors[0]), -1)
+        total = (factors[0] * (seen @ khatri_rao(factors[1:]))).sum()
+    return float(mass / total)

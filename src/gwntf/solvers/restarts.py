@@ -1,0 +1,57 @@
+"""Several starts that share kernels and graph; the best objective wins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gwntf.core import FloatArray, InputError
+from gwntf.engines import Engine
+from gwntf.solvers.callbacks import Callback
+from gwntf.solvers.initialization import INITS, start_factors
+from gwntf.solvers.loop import Settings, assess, run
+from gwntf.solvers.loss import ObjectiveTerms
+from gwntf.solvers.problem import Problem
+from gwntf.solvers.result import Result
+from gwntf.transport import TransportLimits
+
+
+def solve(
+    problem: Problem,
+    rank: int,
+    settings: Settings,
+    limits: TransportLimits,
+    engine: Engine,
+    *,
+    init: object = "random",
+    n_init: int = 1,
+    rng: np.random.RandomState,
+    callbacks: Sequence[Callback] = (),
+) -> Result:
+    """Minimise F from `n_init` starts and return the result with the lowest objective."""
+    if isinstance(init, str) and init not in INITS:
+        raise InputError("init", repr(init), f"one of {', '.join(map(repr, INITS))} or a list of factors")
+    if n_init > 1 and not (isinstance(init, str) and init == "random"):
+        raise InputError("n_init", repr(n_init), "1 unless init='random': other starts are all the same")
+    tensor = problem.tensor
+    starts = [start_factors(tensor, rank, init, rng) for _ in range(n_init)]
+    loss, graph = problem.place(engine, limits)
+    best: Result | None = None
+    for restart, start in enumerate(starts):
+        factors = [engine.asarray(factor, tensor.values.dtype) for factor in start]
+        result = run(loss, graph, factors, settings, callbacks, restart)
+        if best is None or result.objective < best.objective:
+            best = result
+    if best is None:
+        raise InputError("n_init", repr(n_init), "an integer of at least 1")
+    return best
+
+
+def evaluate(
+    problem: Problem, factors: Sequence[FloatArray], limits: TransportLimits, engine: Engine
+) -> ObjectiveTerms:
+    """F at given factors, term by term."""
+    loss, graph = problem.place(engine, limits)
+    placed = [engine.asarray(factor, problem.tensor.values.dtype) for factor in factors]
+    return assess(loss, graph, placed)[1]

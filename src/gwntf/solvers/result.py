@@ -1,0 +1,40 @@
+"""What a fit returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gwntf.core import FloatArray, Status
+from gwntf.solvers.loss import ObjectiveTerms
+
+
+@dataclass(frozen=True)
+class Result:
+    """Factors and the way to them.
+
+    Attributes
+    ----------
+    factors : list of (I_n, R) arrays
+        Samples first; all other columns sum to one (except under update="paper").
+    objective_curve : (n_iter + 1,) array
+        F after k outer iterations at the plans of those factors; k = 0 is the start.
+    terms : ObjectiveTerms
+        The last value, term by term.
+    status : Status
+        Why the loop stopped.
+    """
+
+    factors: list[FloatArray]
+    objective_curve: FloatArray
+    terms: ObjectiveTerms
+    status: Status
+
+    @property
+    def objective(self) -> float:
+        """F at `factors`."""
+        return float(self.objective_curve[-1])
+
+    @property
+    def n_iter(self) -> int:
+        """Outer iterations done."""
+        return len(self.objective_curve) - 1

@@ -1,0 +1,117 @@
+"""Transport of every fiber of one mode of a tensor, a tile of fibers at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gwntf.core import Array, Relaxation
+from gwntf.engines import Engine
+from gwntf.geometry import Kernel
+from gwntf.problem.algebra import split_shape
+from gwntf.transport.scaling import scale
+from gwntf.transport.terms import PlanTerms, plan_terms
+
+
+@dataclass(frozen=True)
+class TransportLimits:
+    """When the scaling of a column stops: see `scaling.scale`."""
+
+    max_iter: int
+    tol: float
+
+
+@dataclass(frozen=True)
+class ModeTransport:
+    """What the transport of a mode costs.
+
+    Attributes
+    ----------
+    terms : PlanTerms
+        Sums over all fibers.
+    by_leading : (I_1 * ... * I_{n-1},) array
+        W summed over the fibers that share their place on the axes before the mode, in float64.
+    """
+
+    terms: PlanTerms
+    by_leading: Array
+
+
+def transport_mode(
+    engine: Engine,
+    kernel: Kernel,
+    data: Array,
+    model: Array,
+    mode: int,
+    relaxation: Relaxation,
+    limits: TransportLimits,
+    *,
+    marginal: Array,
+    share: float,
+    log_v: Array,
+    warm: bool,
+) -> ModeTransport:
+    """Transport every mode-n fiber of `data` to the same fiber of `model`.
+
+    Parameters
+    ----------
+    engine, kernel, relaxation, limits
+        See `scaling.scale`.
+    data, model : tensors
+        X and X^, of one shape.
+    mode : int
+        Axis of the fibers.
+    marginal : tensor
+        Receives ``share * Psi_n``, added to what it holds.
+    share : float
+        1 / number of transported modes makes `marginal` collect Psi_bar.
+    log_v : tensor
+        log V, written for the next call.
+    warm : bool
+        Whether `log_v` holds the V of the last call to start from.
+    """
+    xp = engine.xp
+    shape = split_shape(data.shape, mode)
+    x3, y3, m3, v3 = (tensor.reshape(*shape) for tensor in (data, model, marginal, log_v))
+    by_leading = xp.zeros_like(x3[:, 0, 0], dtype=xp.float64)
+    sums = [0.0, 0.0, 0.0]
+    for tile in _tiles(shape, engine.tile_columns(shape[1])):
+        x, y = _gather(x3, tile), _gather(y3, tile)
+        start = _gather(v3, tile) if warm else None
+        solved = scale(
+            engine, kernel, x, y, relaxation, log_v=start, max_iter=limits.max_iter, tol=limits.tol
+        )
+        terms = plan_terms(engine, solved, x, y, relaxation)
+        _scatter(m3, tile, share * solved.model_marginal, add=True)
+        _scatter(v3, tile, solved.log_v, add=False)
+        rows = tile[0]
+        by_leading[rows] += xp.sum(xp.reshape(terms.total, (rows.stop - rows.start, -1)), axis=1)
+        for place, term in enumerate((terms.transport, terms.data, terms.model)):
+            sums[place] += float(xp.sum(term))
+    return ModeTransport(PlanTerms(*sums), by_leading)
+
+
+def _tiles(shape: tuple[int, int, int], columns: int) -> Iterator[tuple[slice, slice]]:
+    """Cut (before, length, after) into pieces of about that many fibers."""
+    before, _, after = shape
+    rows, width = max(1, columns // after), min(columns, after)
+    for top in range(0, before, rows):
+        for left in range(0, after, width):
+            yield slice(top, min(top + rows, before)), slice(left, min(left + width, after))
+
+
+def _gather(stack: Any, tile: tuple[slice, slice]) -> Array:
+    """Return the fibers of a tile as columns."""
+    part = stack[tile[0], :, tile[1]].swapaxes(0, 1)
+    return part.reshape(part.shape[0], -1)
+
+
+def _scatter(stack: Any, tile: tuple[slice, slice], columns: Array, *, add: bool) -> None:
+    """Write columns back to their fibers."""
+    rows, places = tile
+    values = columns.reshape(columns.shape[0], rows.stop - rows.start, -1).swapaxes(0, 1)
+    if add:
+        stack[rows, :, places] += values
+    else:
+        stack[rows, :, places] = values

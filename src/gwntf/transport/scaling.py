@@ -1,0 +1,193 @@
+r"""Batched unbalanced scaling of many columns that share one kernel.
+
+For every pair of columns x, y the minimiser of
+
+    <C, T> + (1/lam) sum T log T + alpha KL(T1 | x) + beta KL(T'1 | y)
+
+is T = diag(u) K diag(v) with K = exp(-lam C - 1), u = (x / K v)^phi and v = (y / K' u)^psi. The loop
+alternates the two equations. Columns never influence each other: each stops by itself, and each is solved in
+plain numbers of the data's precision, then in plain float64, then on logarithms, until one of them holds it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from gwntf.core import Array, Relaxation
+from gwntf.engines import Engine
+from gwntf.geometry import Kernel
+from gwntf.transport.domains import Domain, Log, Plain
+
+CHECK_EVERY = 5
+"""Scalings between two looks at the marginals."""
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Solution of a batch of columns.
+
+    Attributes
+    ----------
+    log_u, log_v : (I, M) arrays
+        Logarithms of the scalings; -inf where there is no mass.
+    data_marginal, model_marginal : (I, M) arrays
+        Phi = T1 and Psi = T'1.
+    """
+
+    log_u: Array
+    log_v: Array
+    data_marginal: Array
+    model_marginal: Array
+
+
+def scale(
+    engine: Engine,
+    kernel: Kernel,
+    x: Array,
+    y: Array,
+    relaxation: Relaxation,
+    *,
+    log_v: Array | None = None,
+    max_iter: int,
+    tol: float,
+) -> Scaled:
+    """Solve the transport of every column of `x` to the same column of `y`.
+
+    Parameters
+    ----------
+    engine : Engine
+        Owner of the arrays.
+    kernel : Kernel
+        Shared by all columns, in the precision of `x`.
+    x, y : (I, M) arrays
+        Data and model, nonnegative. A column that is empty on either side carries no plan.
+    relaxation : Relaxation
+        lam, alpha and beta.
+    log_v : (I, M) array, optional
+        Warm start; by default V = 1/I.
+    max_iter : int
+        Scalings (pairs of half-steps) at most.
+    tol : float
+        A column stops when its last half-step moved the data marginal by less than this part of its
+        mass; looked at every `CHECK_EVERY` scalings. Zero never stops early.
+
+    Returns
+    -------
+    Scaled
+        In the precision of `x`.
+    """
+    xp = engine.xp
+    log_v = _start(xp, x, log_v)
+    nothing = -math.inf
+    found = [xp.full_like(x, fill) for fill in (nothing, nothing, 0.0, 0.0)]
+    todo = _where(xp, (xp.sum(x, axis=0) > 0) & (xp.sum(y, axis=0) > 0))
+    with engine.quiet():
+        for domain, dtype in _rungs(engine, kernel, x.dtype):
+            if todo.shape[0] == 0:
+                break
+            part = tuple(xp.astype(a[:, todo], dtype, copy=False) for a in (x, y, log_v))
+            solved, sound = _solve(xp, domain, part, relaxation, max_iter, tol)
+            for array, values in zip(found, solved, strict=True):
+                array[:, todo] = xp.astype(values, x.dtype, copy=False)
+            todo = todo[~sound]
+    return Scaled(*found)
+
+
+def _start(xp: Any, x: Array, log_v: Array | None) -> Array:
+    """V = 1/I where there is no warm start, or where the last plan was empty."""
+    cold = xp.full_like(x, -math.log(x.shape[0]))
+    if log_v is None:
+        return cold
+    return xp.where(xp.max(log_v, axis=0) > -math.inf, log_v, cold)
+
+
+def _rungs(engine: Engine, kernel: Kernel, dtype: Any) -> list[tuple[Domain, Any]]:
+    """Ladder of number systems, from the fastest to the safest."""
+    xp = engine.xp
+    wide = kernel.astype("float64")
+    rungs: list[tuple[Domain, Any]] = [
+        (Plain(engine, wide, float(xp.finfo(xp.float64).smallest_normal)), xp.float64),
+        (Log(engine, wide), xp.float64),
+    ]
+    if dtype != xp.float64:
+        rungs.insert(0, (Plain(engine, kernel, float(xp.finfo(dtype).smallest_normal)), dtype))
+    return rungs
+
+
+def _solve(
+    xp: Any,
+    domain: Domain,
+    problem: tuple[Array, ...],
+    relaxation: Relaxation,
+    max_iter: int,
+    tol: float,
+) -> tuple[tuple[Array, Array, Array, Array], Array]:
+    """Run the loop in one domain; also say which columns it held."""
+    x, y, log_v = problem
+    phi, psi = relaxation.phi, relaxation.psi
+    u, v, kv = _loop(xp, domain, domain.raised(x, phi), domain.raised(y, psi), log_v, phi, psi, max_iter, tol)
+    ku = domain.apply(u, transposed=True)
+    solved = (domain.to_log(u), domain.to_log(v), domain.product(u, kv), domain.product(v, ku))
+    return solved, domain.sound(u, v, kv, ku, x, y)
+
+
+def _loop(
+    xp: Any,
+    domain: Domain,
+    x_phi: Array,
+    y_psi: Array,
+    log_v: Array,
+    phi: float,
+    psi: float,
+    max_iter: int,
+    tol: float,
+) -> tuple[Array, Array, Array]:
+    """Alternate the two scaling equations, ending on U; columns leave as they settle."""
+    v = domain.from_log(log_v)
+    kv = domain.apply(v)
+    u = domain.quotient(x_phi, kv, phi)
+    done: tuple[Array, Array, Array] | None = None
+    active = None
+    for iteration in range(1, max_iter + 1):
+        v = domain.quotient(y_psi, domain.apply(u, transposed=True), psi)
+        kv = domain.apply(v)
+        last, u = u, domain.quotient(x_phi, kv, phi)
+        if tol == 0 or iteration % CHECK_EVERY or iteration == max_iter:
+            continue
+        going = _where(xp, ~_settled(xp, domain, last, u, kv, tol))
+        if going.shape[0] == u.shape[1]:
+            continue
+        if done is None or active is None:
+            done, active = (u, v, kv), going
+        else:
+            _put(done, active, (u, v, kv))
+            active = active[going]
+        u, v, kv, x_phi, y_psi = (a[:, going] for a in (u, v, kv, x_phi, y_psi))
+        if going.shape[0] == 0:
+            break
+    if done is None or active is None:
+        return u, v, kv
+    _put(done, active, (u, v, kv))
+    return done
+
+
+def _settled(xp: Any, domain: Domain, last: Array, u: Array, kv: Array, tol: float) -> Array:
+    """Columns whose data marginal moved by at most `tol` of its mass in the last half-step.
+
+    A column that is no longer a number leaves as well: it will be solved on the next rung.
+    """
+    now = domain.product(u, kv)
+    moved = xp.sum(xp.abs(now - domain.product(last, kv)), axis=0)
+    return ~(moved > tol * xp.sum(now, axis=0))
+
+
+def _put(into: tuple[Array, ...], columns: Array, values: tuple[Array, ...]) -> None:
+    for array, value in zip(into, values, strict=True):
+        array[:, columns] = value
+
+
+def _where(xp: Any, flags: Array) -> Array:
+    """Positions of the true flags."""
+    return xp.nonzero(flags)[0]

@@ -1,0 +1,82 @@
+"""What a plan costs, without forming it.
+
+At T = diag(u) K diag(v) with marginals Phi and Psi,
+
+    <C, T> + (1/lam) sum T log T = (1/lam) (<Phi, log u> + <Psi, log v> - sum T),
+
+so the objective needs only the scalings and the marginals.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from gwntf.core import Array, Relaxation
+from gwntf.engines import Engine
+from gwntf.transport.scaling import Scaled
+
+
+@dataclass(frozen=True)
+class PlanTerms:
+    """The three parts of W, each a float64 array with one value per column (or their sum).
+
+    Attributes
+    ----------
+    transport : array or float
+        <C, T> + (1/lam) sum T log T.
+    data : array or float
+        alpha KL(T1 | x).
+    model : array or float
+        beta KL(T'1 | y).
+    """
+
+    transport: Any
+    data: Any
+    model: Any
+
+    @property
+    def total(self) -> Any:
+        """W."""
+        return self.transport + self.data + self.model
+
+
+def plan_terms(engine: Engine, solved: Scaled, x: Array, y: Array, relaxation: Relaxation) -> PlanTerms:
+    """Return the terms of W for every column, summed in float64.
+
+    An exact marginal (an infinite weight) has no term: it is held by the scaling.
+    """
+    xp = engine.xp
+    with engine.quiet():
+        entropy = (
+            _sum(xp, _weighted(xp, solved.data_marginal, solved.log_u))
+            + _sum(xp, _weighted(xp, solved.model_marginal, solved.log_v))
+            - _sum(xp, solved.model_marginal)
+        )
+    data = _marginal_term(engine, relaxation.reg_m_data, solved.data_marginal, x)
+    model = _marginal_term(engine, relaxation.reg_m_model, solved.model_marginal, y)
+    return PlanTerms(relaxation.reg * entropy, data, model)
+
+
+def kl_columns(engine: Engine, a: Array, b: Array) -> Array:
+    """KL(a | b) = sum a log(a/b) - a + b of every column, summed in float64."""
+    xp = engine.xp
+    with engine.quiet():
+        logs = _weighted(xp, a, xp.log(a) - xp.log(b))
+        return _sum(xp, logs) - _sum(xp, a) + _sum(xp, b)
+
+
+def _marginal_term(engine: Engine, weight: float, marginal: Array, wanted: Array) -> Array:
+    if math.isinf(weight):
+        return engine.xp.zeros_like(_sum(engine.xp, wanted))
+    return weight * kl_columns(engine, marginal, wanted)
+
+
+def _weighted(xp: Any, mass: Array, logs: Array) -> Array:
+    """Mass times logs, zero where there is no mass."""
+    return xp.where(mass > 0, mass * logs, xp.zeros_like(mass))
+
+
+def _sum(xp: Any, values: Array) -> Array:
+    return xp.sum(values, axis=0, dtype=xp.float64)

@@ -1,0 +1,85 @@
+"""Factor updates for beta * sum_n KL(Psi_n | X^), the KL-CP problem that fixed transports leave.
+
+The sum over the transported modes is b KL(Psi_bar | X^) up to a constant, with Psi_bar the mean of the Psi_n
+and b = beta times their number. With the columns of every factor but the sample factor summing to one,
+sum(X^) = sum(A(samples)), and the EM majorizer separates over the factors, so all of them move at once from
+one pass over the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gwntf.core import Array
+from gwntf.engines import Engine
+from gwntf.geometry import SampleGraph
+from gwntf.problem import mttkrp, mttkrp_all
+from gwntf.updates.graph_term import SampleRule
+
+
+def ratio_to_model(engine: Engine, target: Array, model: Array, observed: Array | None) -> Array:
+    """Psi_bar / X^, zero where both vanish and one where nothing was observed."""
+    xp = engine.xp
+    tiny = float(xp.finfo(model.dtype).smallest_normal)
+    ratio = target / xp.maximum(model, xp.full_like(model, tiny))
+    return ratio if observed is None else xp.where(observed, ratio, xp.ones_like(ratio))
+
+
+def numerators(factors: Sequence[Array], ratio: Array) -> list[Array]:
+    """w_n = A(n) * ((Psi_bar / X^)_(n) A(-n)) for every n, from the old factors."""
+    return [a * m for a, m in zip(factors, mttkrp_all(ratio, factors), strict=True)]
+
+
+def step(
+    engine: Engine,
+    factors: Sequence[Array],
+    ratio: Array,
+    b: float,
+    graph: SampleGraph | None,
+    rule: SampleRule,
+    inner_iter: int,
+) -> list[Array]:
+    """One simultaneous step of all factors.
+
+    Every factor but the first becomes w_n with columns divided by their sums; the sample factor takes
+    `inner_iter` steps of `rule` with its numerator held, or is the numerator itself where there is no graph.
+    """
+    w, *rest = numerators(factors, ratio)
+    moved = [_on_simplex(engine, new, old) for new, old in zip(rest, factors[1:], strict=True)]
+    if graph is None:
+        return [w, *moved]
+    a = factors[0]
+    for _ in range(inner_iter):
+        a = rule(engine, a, w, b, graph)
+    return [a, *moved]
+
+
+def printed_factor(
+    engine: Engine,
+    factors: Sequence[Array],
+    ratio: Array,
+    mode: int,
+    beta: float,
+    graph: SampleGraph | None,
+) -> Array:
+    """Factor n as printed: from Psi_n alone, unconstrained, V and D exchanged in the graph term."""
+    xp = engine.xp
+    a = factors[mode]
+    numerator = beta * mttkrp(ratio, factors, mode)
+    sums = xp.ones_like(a[0, :])
+    for other, factor in enumerate(factors):
+        if other != mode:
+            sums = sums * xp.sum(factor, axis=0)
+    denominator = beta * sums
+    if mode == 0 and graph is not None:
+        numerator = numerator + graph.weight * graph.degree * a
+        denominator = denominator + graph.weight * (graph.matrix @ a)
+    return a * numerator / denominator
+
+
+def _on_simplex(engine: Engine, new: Array, old: Array) -> Array:
+    """Columns divided by their sums; a component without mass keeps its old column."""
+    xp = engine.xp
+    sums = xp.sum(new, axis=0)
+    safe = xp.where(sums > 0, sums, xp.ones_like(sums))
+    return xp.where(sums > 0, new / safe, old)
