@@ -55,8 +55,10 @@ def _exact(x: FloatArray, y: FloatArray, cost: FloatArray, reg_m_data: float, re
     part = np.ascontiguousarray(cost[np.ix_(rows, columns)])
     if math.isinf(reg_m_data):
         return float(ot.emd2(a, b * (a.sum() / b.sum()), part))
-    weights = (reg_m_data, reg_m_model)
-    plan = ot.unbalanced.lbfgsb_unbalanced(a, b, part, 0.0, weights, regm_div="kl", numItermax=10_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # POT sets an option that SciPy is dropping
+        weights = (reg_m_data, reg_m_model)
+        plan = ot.unbalanced.lbfgsb_unbalanced(a, b, part, 0.0, weights, numItermax=10_000)
     return float(
         (part * plan).sum() + reg_m_data * _kl(plan.sum(axis=1), a) + reg_m_model * _kl(plan.sum(axis=0), b)
     )

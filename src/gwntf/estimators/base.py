@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 import warnings
 from abc import abstractmethod
@@ -208,8 +207,6 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Check the graph and the factors that the user gave, before any work."""
         if not isinstance(self.init, str):
             as_factors(self.init, shape, self.n_components)
-        if math.isinf(self.graph_reg):
-            raise InputError("graph_reg", "inf", "a finite number")
         return None if self.graph is None else check_graph(self.graph, shape[0])
 
     def _sample_graph(self, given: csr_array | None, tensor: NonnegativeTensor) -> csr_array | None:

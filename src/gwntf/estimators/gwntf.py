@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from scipy.sparse import csr_array
 
-from gwntf.core import InputError, Relaxation
+from gwntf.core import Relaxation
 from gwntf.estimators.base import Factorization
 from gwntf.estimators.sklearn_compat import Interval, StrOptions
 from gwntf.geometry import CostSpec, check_costs, resolve_costs
@@ -201,9 +200,6 @@ class GWNTF(Factorization):
         self.random_state = random_state
 
     def _check_model(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
-        for name in ("reg", "reg_m_model"):
-            if math.isinf(getattr(self, name)):
-                raise InputError(name, "inf", "a finite positive number")
         return check_costs(self.costs, shape)
 
     def _problem(

@@ -9,11 +9,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples as count_samples
 from sklearn.utils.validation import validate_data
 
+from gwntf.core import InputError
+
 __all__ = ["Interval", "StrOptions", "cluster_qr", "count_samples", "discretize", "estimator_data"]
 
 
 def estimator_data(estimator: Any, X: Any, *, reset: bool, allow_nan: bool, dtype: Any) -> Any:
     """Check X as scikit-learn does, for any order of at least two, and note or compare its features."""
+    shape = getattr(X, "shape", ())
+    if 0 in shape[2:]:  # scikit-learn looks at the first two axes only
+        raise InputError("X", f"the empty shape {shape}", "at least one entry along every axis")
     return validate_data(
         estimator,
         X,

@@ -41,4 +41,5 @@ def _shared_cosine(rows: FloatArray, observed: Mask, block: slice) -> FloatArray
     own, other = squares[block] @ mask.T, mask[block] @ squares.T
     size = np.sqrt(own * other)
     cosine = np.divide(product, size, out=np.zeros_like(product), where=size > 0)
-    return np.clip(1 - cosine, 0, 1)
+    distances: FloatArray = np.clip(1 - cosine, 0, 1)
+    return distances

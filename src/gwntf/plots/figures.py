@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,9 @@ def overview(model: Any, X: FloatArray, *, title: str | None = None) -> Any:
     from matplotlib.figure import Figure
 
     few = X[:10]
-    figure = Figure(figsize=(11, 6), layout="constrained")
-    grid = figure.add_gridspec(2, 2, width_ratios=[1.4, 1])
+    figure = Figure(figsize=(11, 5), layout="constrained")
+    rows = math.ceil(model.components_.shape[0] / 10)
+    grid = figure.add_gridspec(2, 2, width_ratios=[1.4, 1], height_ratios=[rows + 0.5, 2.5])
     plot_components(model, ax=figure.add_subplot(grid[0, 0]))
     pairs = np.concatenate([few, model.reconstruct(few)])
     samples = plot_images(pairs, columns=len(few), ax=figure.add_subplot(grid[1, 0]))

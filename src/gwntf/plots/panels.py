@@ -40,6 +40,7 @@ def plot_images(images: FloatArray, *, columns: int = 10, share_scale: bool = Fa
         row, column = divmod(place, columns)
         corner = (row * (height + 1), column * (width + 1))
         canvas[corner[0] : corner[0] + height, corner[1] : corner[1] + width] = image / (top or 1)
+    ax.imshow(np.ones_like(canvas), cmap="Blues", vmin=0, vmax=5)  # lines between the images
     ax.imshow(canvas, cmap="gray_r", vmin=0, vmax=1, interpolation="nearest")
     ax.set_axis_off()
     return ax
@@ -55,15 +56,14 @@ def plot_components(model: Any, *, columns: int = 10, ax: Any = None) -> Any:
 
 
 def plot_objective(model: Any, *, ax: Any = None) -> Any:
-    """Draw the objective against the outer iteration, its distance from the last value on a log scale."""
+    """Draw the objective against the outer iteration, on a log scale where it is positive."""
     ax = _axes(ax)
     curve = model.objective_curve_
-    logarithmic = curve.min() > 0
     ax.plot(np.arange(len(curve)), curve, color="C0")
-    ax.set_yscale("log" if logarithmic else "linear")
+    ax.set_yscale("log" if curve.min() > 0 else "linear")
     ax.set_xlabel("outer iteration")
     ax.set_ylabel("objective F")
-    ax.set_title(f"{type(model).__name__}: {model.status_.value}")
+    ax.set_title(f"objective ({model.n_iter_} iterations, {model.status_.value})")
     ax.grid(alpha=0.3)
     return ax
 

@@ -42,7 +42,9 @@ def nndsvd_factors(tensor: NonnegativeTensor, rank: int, rng: np.random.RandomSt
     shape = tensor.values.shape
     matrix = tensor.values.reshape(shape[0], -1).astype(np.float64)
     available = min(rank, *matrix.shape)
-    left, singular, right = randomized_svd(matrix, available, random_state=rng)
+    left, singular, right = randomized_svd(
+        matrix, available, power_iteration_normalizer="QR", random_state=rng
+    )
     factors = random_factors(shape, rank, rng)
     size = np.sqrt(singular[0]) if singular[0] > 0 else 1.0
     factors[0] *= size / np.linalg.norm(factors[0], axis=0)

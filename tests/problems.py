@@ -1,0 +1,52 @@
+"""Small random factorization problems and a way to solve them with tight transports."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from gwntf.core import Relaxation
+from gwntf.engines import get_engine
+from gwntf.geometry import resolve_costs
+from gwntf.problem import NonnegativeTensor
+from gwntf.solvers import Problem, Settings, solve
+from gwntf.transport import TransportLimits
+
+TIGHT = TransportLimits(max_iter=4000, tol=1e-13)
+
+
+def random_graph(size: int, rng: np.random.Generator, density: float = 0.4) -> np.ndarray:
+    upper = np.triu(rng.random((size, size)) * (rng.random((size, size)) < density), k=1)
+    return upper + upper.T
+
+
+def random_problem(
+    shape, *, rank=3, modes=None, graph=True, seed=0, reg=0.1, alpha=1.0, beta=1.0, graph_reg=5.0, zeros=0.2
+):
+    """A problem whose modes outside `modes` are not transported, and factors to start from."""
+    rng = np.random.default_rng(seed)
+    X = rng.random(shape)
+    X[rng.random(shape) < zeros] = 0
+    tensor = NonnegativeTensor(X)
+    modes = range(len(shape)) if modes is None else modes
+    names = ["cosine", *["grid"] * (len(shape) - 1)]
+    specs = [names[mode] if mode in modes else None for mode in range(len(shape))]
+    costs = resolve_costs(specs, tensor)
+    ready = csr_array(random_graph(shape[0], rng)) if graph else None
+    problem = Problem(tensor, costs, Relaxation(reg, alpha, beta), ready, graph_reg if graph else 0.0)
+    return problem, [rng.random((size, rank)) + 0.1 for size in shape]
+
+
+def fit(problem, factors, *, limits=TIGHT, callbacks=(), **settings):
+    """Run the solver from given factors."""
+    rank = factors[0].shape[1]
+    return solve(
+        problem,
+        rank,
+        Settings(**{"tol": 0.0, **settings}),
+        limits,
+        get_engine("numpy"),
+        init=factors,
+        rng=np.random.RandomState(0),
+        callbacks=callbacks,
+    )

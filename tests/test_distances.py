@@ -1,0 +1,146 @@
+"""The paper's distances against POT and closed forms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import ot
+import pytest
+from scipy.stats import wasserstein_distance as scipy_wasserstein
+from sklearn.exceptions import ConvergenceWarning
+
+from gwntf import (
+    SeparableCost,
+    entropic_wasserstein_distance,
+    wasserstein_distance,
+    wasserstein_matrix_distance,
+    wasserstein_tensor_distance,
+)
+from tests import oracles
+
+
+def histograms(rng, size=6, columns=4):
+    x, y = rng.random((size, columns)), rng.random((size, columns))
+    x[1], y[3] = 0, 0
+    return x / x.sum(axis=0), y / y.sum(axis=0)
+
+
+def test_exact_equals_emd_and_the_one_dimensional_closed_form(rng):
+    x, y = (a[:, 0] for a in histograms(rng))
+    cost = rng.random((6, 6))
+    assert math.isclose(wasserstein_distance(x, y, cost), ot.emd2(x, y, cost), rel_tol=1e-12)
+    positions = np.arange(6) / 5
+    assert math.isclose(
+        wasserstein_distance(x, y), scipy_wasserstein(positions, positions, x, y), rel_tol=1e-9
+    )
+
+
+def test_exact_relaxed_is_the_limit_of_the_entropic_one(rng):
+    x, y = rng.random(6), 2 * rng.random(6)
+    x[2] = y[0] = 0
+    exact = wasserstein_distance(x, y, reg_m_data=1.0, reg_m_model=0.5)
+    near = entropic_wasserstein_distance(x, y, reg=1e-3, reg_m_data=1.0, reg_m_model=0.5)
+    assert math.isclose(exact, near, abs_tol=2e-2)
+    rows, columns = np.ix_(x > 0, y > 0)
+    cost = np.abs(np.subtract.outer(np.arange(6), np.arange(6)))[rows, columns] / 5
+    plan = ot.unbalanced.mm_unbalanced(x[x > 0], y[y > 0], cost, (1.0, 0.5), numItermax=20_000, stopThr=0)
+    other = (cost * plan).sum() + oracles.kl(plan.sum(axis=1), x[x > 0])
+    other += 0.5 * oracles.kl(plan.sum(axis=0), y[y > 0])
+    assert math.isclose(exact, other, rel_tol=1e-7)
+    assert exact < x.sum() + 0.5 * y.sum()
+
+
+def test_entropic_equals_pot_balanced(rng):
+    x, y = (a[:, 0] for a in histograms(rng))
+    cost = rng.random((6, 6))
+    plan = np.zeros((6, 6))
+    rows, columns = np.ix_(x > 0, y > 0)
+    plan[rows, columns] = ot.sinkhorn(
+        x[x > 0], y[y > 0], cost[rows, columns], 0.1, stopThr=0, numItermax=3000, warn=False
+    )
+    expected = oracles.plan_value(plan, x, y, cost, 10.0, math.inf, math.inf)
+    assert math.isclose(entropic_wasserstein_distance(x, y, cost, reg=0.1), expected, rel_tol=1e-8)
+
+
+def test_entropic_relaxed_equals_the_literal_plan(rng):
+    x, y, cost = rng.random(6), rng.random(6), rng.random((6, 6))
+    plan = oracles.plan(x, y, cost, 10.0, 0.7, 2.0)
+    expected = oracles.plan_value(plan, x, y, cost, 10.0, 0.7, 2.0)
+    found = entropic_wasserstein_distance(x, y, cost, reg=0.1, reg_m_data=0.7, reg_m_model=2.0, tol=1e-14)
+    assert math.isclose(found, expected, rel_tol=1e-10)
+
+
+@pytest.mark.parametrize("relaxed", [True, False])
+@pytest.mark.parametrize("reg", [0, 0.1])
+def test_matrix_distance_sums_over_columns(reg, relaxed, rng):
+    X, Y = histograms(rng)
+    weights = {"reg_m_data": 1.0, "reg_m_model": 2.0} if relaxed else {}
+    if reg == 0:
+        columns = [wasserstein_distance(x, y, **weights) for x, y in zip(X.T, Y.T, strict=True)]
+    else:
+        pairs = zip(X.T, Y.T, strict=True)
+        columns = [entropic_wasserstein_distance(x, y, reg=reg, **weights) for x, y in pairs]
+    found = wasserstein_matrix_distance(X, Y, reg=reg, **weights)
+    assert math.isclose(found, sum(columns), rel_tol=1e-9)
+
+
+def test_tensor_distance_sums_over_unfoldings(rng):
+    X, Y = rng.random((3, 4, 2)), rng.random((3, 4, 2))
+    weights = {"reg": 0.1, "reg_m_data": 1.0, "reg_m_model": 2.0}
+    by_mode = [
+        wasserstein_matrix_distance(
+            np.moveaxis(X, mode, 0).reshape(X.shape[mode], -1),
+            np.moveaxis(Y, mode, 0).reshape(X.shape[mode], -1),
+            cost,
+            **weights,
+        )
+        for mode, cost in enumerate(["cosine", "grid", "grid2"])
+    ]
+    found = wasserstein_tensor_distance(X, Y, ("cosine", "grid", "grid2"), **weights)
+    assert math.isclose(found, sum(by_mode), rel_tol=1e-9)
+    without = wasserstein_tensor_distance(X, Y, (None, "grid", "grid2"), **weights)
+    assert math.isclose(without, sum(by_mode[1:]), rel_tol=1e-9)
+
+
+def test_separable_cost_needs_no_matrix_but_agrees_with_it(rng):
+    x, y = rng.random(12), rng.random(12)
+    cost = SeparableCost.city_block((3, 4))
+    weights = {"reg_m_data": 1.0, "reg_m_model": 1.0}
+    for reg in (0, 0.1):
+        separable = wasserstein_matrix_distance(x[:, None], y[:, None], cost, reg=reg, **weights)
+        dense = wasserstein_matrix_distance(x[:, None], y[:, None], cost.to_matrix(), reg=reg, **weights)
+        assert math.isclose(separable, dense, rel_tol=1e-9)
+
+
+def test_empty_vectors():
+    assert wasserstein_distance([0, 0], [0, 0]) == 0
+    assert wasserstein_distance([0, 0], [1, 2], reg_m_data=1, reg_m_model=2) == 6
+    assert entropic_wasserstein_distance([0, 0], [1, 2], reg_m_data=1, reg_m_model=2) == pytest.approx(6)
+
+
+def test_too_few_scalings_are_told():
+    x, y = np.eye(30)[0] + 1e-6, np.eye(30)[-1] + 1e-6
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        entropic_wasserstein_distance(x, y, reg=1e-3, max_iter=3)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: wasserstein_distance([1, 0], [1, 1]), "Y: got masses 1 and 2 in column 0"),
+        (lambda: wasserstein_distance([[1]], [1]), "x: got 2 dimension"),
+        (lambda: wasserstein_distance([1, 2], [3]), "y: got length 1"),
+        (lambda: wasserstein_distance([1, -2], [3, 1]), "x: got negative entries"),
+        (lambda: wasserstein_distance([1, 0], [0, 1], "cosine"), "cost: got 'cosine'"),
+        (lambda: wasserstein_distance([1, 0], [0, 1], np.ones((3, 3))), r"costs\[0\]: got shape \(3, 3\)"),
+        (lambda: wasserstein_distance([1], [1], reg_m_data=1.0), "both inf or both finite"),
+        (lambda: entropic_wasserstein_distance([1], [1], reg=0), "reg: got 0"),
+        (lambda: entropic_wasserstein_distance([1], [1], reg_m_data=-1), "reg_m_data: got -1"),
+        (lambda: wasserstein_tensor_distance(np.ones((2, 2)), np.ones((2, 3))), r"Y: got shape \(2, 3\)"),
+        (lambda: wasserstein_tensor_distance(np.ones((2, 2)), np.ones((2, 2)), reg=-1), "reg: got -1"),
+    ],
+)
+def test_bad_input_is_told(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

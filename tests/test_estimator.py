@@ -1,0 +1,351 @@
+"""GWNTF as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from gwntf import GWNTF, Status
+from gwntf.evaluation import clustering_accuracy
+from gwntf.problem import khatri_rao, reconstruct, relative_error
+from gwntf.problem.tensor import NonnegativeTensor
+
+DIFFERS = "fit_transform returns the embedding of the fit, graph included; transform treats X as new samples"
+EXPECTED_FAILURES = {
+    "check_transformer_general": DIFFERS,
+    "check_transformer_data_not_an_array": DIFFERS,
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [GWNTF(), GWNTF(3, missing="ignore", update="multiplicative", init="nndsvd", costs=(None, None))],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    bunch = load_digits()
+    return bunch.images[:300], bunch.target[:300]
+
+
+def small(**params):
+    defaults = {"n_components": 8, "max_iter": 15, "tol": 0, "graph_reg": 10.0, "random_state": 0}
+    return GWNTF(**{**defaults, **params})
+
+
+@pytest.fixture(scope="module")
+def fitted(digits):
+    return small().fit(digits[0])
+
+
+def test_fitted_attributes_fit_together(fitted, digits):
+    X = digits[0]
+    assert [factor.shape for factor in fitted.factors_] == [(300, 8), (8, 8), (8, 8)]
+    np.testing.assert_array_equal(fitted.embedding_, fitted.factors_[0])
+    np.testing.assert_array_equal(fitted.components_, khatri_rao(fitted.factors_[1:]).T)
+    model = (fitted.embedding_ @ fitted.components_).reshape(X.shape)
+    np.testing.assert_allclose(model, reconstruct(fitted.factors_))
+    unit = X / np.linalg.norm(X, axis=(1, 2), keepdims=True)
+    np.testing.assert_allclose(
+        fitted.reconstruction_err_, np.linalg.norm(unit - model) / np.linalg.norm(unit)
+    )
+    np.testing.assert_allclose(fitted.sample_scale_, np.linalg.norm(X, axis=(1, 2)))
+    assert fitted.objective_ == fitted.objective_curve_[-1] == fitted.objective_terms_.total
+    assert (fitted.n_iter_, fitted.status_) == (15, Status.MAX_ITER)
+    assert fitted.graph_.shape == (300, 300)
+    assert [cost.shape for cost in fitted.costs_] == [(300, 300), (8, 8), (8, 8)]
+
+
+def test_fit_transform_is_the_embedding_and_differs_from_transform(digits):
+    X = digits[0]
+    model = small()
+    embedded = model.fit_transform(X)
+    np.testing.assert_array_equal(embedded, model.embedding_)
+    assert not np.allclose(embedded, model.transform(X), rtol=1e-2)
+
+
+def test_same_seed_same_bits(digits):
+    X = digits[0][:60]
+    np.testing.assert_array_equal(small().fit(X).embedding_, small().fit(X).embedding_)
+    assert not np.allclose(small().fit(X).embedding_, small(random_state=1).fit(X).embedding_)
+
+
+def test_new_samples_are_independent_of_each_other(fitted):
+    new = load_digits().images[300:340]
+    model = clone(fitted).set_params(tol=1e-5, max_iter=200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(load_digits().images[:100])
+    together = model.transform(new)
+    order = np.random.default_rng(0).permutation(40)
+    np.testing.assert_allclose(model.transform(new[order]), together[order], rtol=1e-10)
+    one_by_one = np.concatenate([model.transform(new[i : i + 1]) for i in range(40)])
+    np.testing.assert_allclose(one_by_one, together, rtol=1e-10)
+
+
+def test_transform_does_not_look_at_the_sample_cost_or_the_graph(digits):
+    X, new = digits[0][:80], digits[0][80:90]
+    model = small().fit(X)
+    blind = small(costs=(None, "grid", "grid"), graph_reg=0, init=model.factors_).fit(X)
+    blind.factors_, blind.components_ = model.factors_, model.components_
+    np.testing.assert_allclose(blind.transform(new), model.transform(new), rtol=1e-12)
+
+
+def test_transform_minimises_the_objective_of_a_sample(digits):
+    """At the end no component's share of a sample can be moved to lower F: the MM step is a fixed point."""
+    X = digits[0][:80]
+    model = small(costs=(None, "grid", "grid"), graph_reg=0, transport_max_iter=60, transport_tol=1e-10).fit(
+        X
+    )
+    model.set_params(max_iter=500, tol=1e-9)
+    Z = model.transform(X[:3])
+    from gwntf import objective
+
+    unit = X[:3] / np.linalg.norm(X[:3], axis=(1, 2), keepdims=True)
+
+    def value(z):
+        return objective(unit, [z, *model.factors_[1:]], (None, "grid", "grid"), tol=1e-12).total
+
+    best = value(Z)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        assert value(Z * np.exp(0.03 * rng.standard_normal(Z.shape))) > best - 1e-7
+
+
+def test_transform_without_transport_is_the_kl_projection(rng):
+    X = rng.random((30, 6))
+    model = small(n_components=3, costs=(None, None), graph_reg=0, sample_norm=None).fit(X)
+    model.set_params(max_iter=2000, tol=1e-14)
+    H = model.components_.T
+    z = np.full((30, 3), X.mean())
+    for _ in range(5000):
+        z = z * ((X / (z @ H.T)) @ H)
+    np.testing.assert_allclose(model.transform(X), z, atol=1e-4)
+
+
+def test_inverse_transform_is_in_normalised_scale_and_reconstruct_in_the_samples_own(fitted, digits):
+    X = digits[0][:20]
+    Z = fitted.transform(X)
+    model = fitted.inverse_transform(Z)
+    assert model.shape == X.shape
+    np.testing.assert_allclose(model, reconstruct([Z, *fitted.factors_[1:]]))
+    scale = np.linalg.norm(X, axis=(1, 2), keepdims=True)
+    np.testing.assert_allclose(fitted.reconstruct(X), model * scale)
+    np.testing.assert_allclose(fitted.reconstruct(5 * X), 5 * fitted.reconstruct(X), rtol=1e-8)
+
+
+def test_score_is_minus_the_relative_reconstruction_error(fitted, digits):
+    X = digits[0][:50]
+    error = np.linalg.norm(X - fitted.reconstruct(X)) / np.linalg.norm(X)
+    np.testing.assert_allclose(fitted.score(X), -error)
+
+
+def test_sample_shape_folds_rows_and_gives_rows_back(digits):
+    X = digits[0][:60]
+    rows = X.reshape(60, -1)
+    tensor, matrix = small().fit(X), small(sample_shape=(8, 8)).fit(rows)
+    np.testing.assert_array_equal(matrix.embedding_, tensor.embedding_)
+    np.testing.assert_array_equal(matrix.transform(rows), tensor.transform(X))
+    assert matrix.inverse_transform(matrix.embedding_).shape == (60, 64)
+    assert tensor.inverse_transform(tensor.embedding_).shape == (60, 8, 8)
+
+
+@pytest.mark.parametrize("shape", [(12, 5), (12, 4, 3), (10, 3, 4, 2)])
+def test_any_order(shape, rng):
+    model = small(n_components=2).fit(rng.random(shape))
+    assert [factor.shape for factor in model.factors_] == [(size, 2) for size in shape]
+    assert model.transform(rng.random((3, *shape[1:]))).shape == (3, 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_precision_is_kept_or_chosen(dtype, digits):
+    X = digits[0][:50]
+    kept = small().fit(X.astype(dtype))
+    chosen = small(dtype=dtype).fit(X)
+    for model in (kept, chosen):
+        assert model.embedding_.dtype == dtype
+        assert model.transform(X.astype(dtype)).dtype == dtype
+        assert all(factor.dtype == dtype for factor in model.factors_)
+    assert small().fit(X.astype(int)).embedding_.dtype == np.float64
+
+
+def test_float32_and_float64_agree(digits):
+    X = digits[0][:100]
+    single, double = small(dtype="float32").fit(X), small(dtype="float64").fit(X)
+    np.testing.assert_allclose(single.embedding_, double.embedding_, atol=1e-3)
+    np.testing.assert_allclose(single.objective_curve_, double.objective_curve_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("assign_labels", ["kmeans", "discretize", "cluster_qr"])
+def test_fit_predict_labels_the_samples(assign_labels, digits):
+    X, y = digits
+    model = small(
+        n_components=30,
+        n_clusters=10,
+        graph_reg=1200.0,
+        inner_iter=10,
+        max_iter=40,
+        costs=(None, "grid", "grid"),
+        assign_labels=assign_labels,
+    )
+    labels = model.fit_predict(X)
+    np.testing.assert_array_equal(labels, model.labels_)
+    assert set(labels) == set(range(10))
+    assert clustering_accuracy(y, labels) > (0.75 if assign_labels == "kmeans" else 0.93)
+
+
+def test_ready_graph_and_its_weight(digits):
+    X = digits[0][:40]
+    own = small().fit(X)
+    given = small(graph=own.graph_).fit(X)
+    np.testing.assert_array_equal(given.embedding_, own.embedding_)
+    np.testing.assert_array_equal(small(graph=own.graph_.toarray()).fit(X).embedding_, own.embedding_)
+    none = small(graph_reg=0).fit(X)
+    assert none.graph_ is None
+    assert none.objective_terms_.graph == 0
+
+
+def test_pipeline_grid_search_clone_and_pickle(digits):
+    X, y = digits[0][:120].reshape(120, -1), digits[1][:120]
+    model = small(sample_shape=(8, 8), graph_reg=0, costs=(None, "grid", "grid"))
+    pipeline = make_pipeline(MinMaxScaler(clip=True), model, KNeighborsClassifier(3))
+    assert pipeline.fit(X[:90], y[:90]).score(X[90:], y[90:]) > 0.5
+    search = GridSearchCV(model, {"reg": [0.01, 0.05], "n_components": [2, 8]}, cv=2).fit(X)
+    assert search.best_params_["n_components"] == 8
+    assert search.best_score_ > -1
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    model.fit(X)
+    thawed = pickle.loads(pickle.dumps(model))  # noqa: S301
+    np.testing.assert_array_equal(thawed.transform(X), model.transform(X))
+
+
+def test_feature_names_and_pandas_output(digits):
+    model = small(sample_shape=(8, 8)).set_output(transform="pandas")
+    frame = model.fit_transform(digits[0][:40].reshape(40, -1))
+    assert list(frame.columns) == [f"gwntf{i}" for i in range(8)]
+    assert list(model.get_feature_names_out()) == list(frame.columns)
+    assert "GWNTF" in model._repr_html_()
+
+
+def test_warns_when_the_limit_comes_first(digits):
+    with pytest.warns(ConvergenceWarning, match="raise `max_iter`"):
+        small(max_iter=2, tol=1e-9).fit(digits[0][:40])
+
+
+def test_callbacks_and_progress(digits, capsys):
+    seen = []
+    small(callbacks=[lambda news: seen.append(news.iteration)], progress=True, max_iter=4).fit(digits[0][:40])
+    assert seen == [1, 2, 3, 4]
+    assert "4/4" in capsys.readouterr().err
+    small(max_iter=2).fit(digits[0][:40])
+    assert capsys.readouterr().err == ""
+
+
+def test_missing_entries_are_an_error_unless_asked_for(digits):
+    X = digits[0][:40].copy()
+    X[3, 2, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        small().fit(X)
+
+
+def test_missing_entries_of_a_low_rank_tensor_are_recovered(rng):
+    X = reconstruct([rng.random((60, 3)) ** 2, rng.random((9, 3)) ** 3, rng.random((8, 3)) ** 3])
+    hidden = rng.random(X.shape) < 0.3
+    holed = np.where(hidden, np.nan, X)
+    model = small(n_components=3, graph_reg=0, max_iter=1500, costs=(None, None, None), missing="ignore")
+    filled = model.fit(holed).reconstruct(holed)
+    mean = np.broadcast_to(np.nanmean(holed, axis=0), X.shape)
+    assert np.linalg.norm((filled - X)[hidden]) < 0.05 * np.linalg.norm((mean - X)[hidden])
+
+
+def test_the_graph_helps_to_fill_in_missing_pixels(digits):
+    X = digits[0]
+    hidden = np.random.default_rng(0).random(X.shape) < 0.3
+    holed = np.where(hidden, np.nan, X)
+    mean = np.broadcast_to(np.nanmean(holed, axis=0), X.shape)
+    errors = []
+    for graph_reg in (0.0, 1.0):
+        model = small(n_components=20, graph_reg=graph_reg, max_iter=60, costs=(None,) * 3, missing="ignore")
+        filled = model.fit(holed).inverse_transform(model.embedding_)
+        filled = filled * model.sample_scale_[:, None, None]
+        errors.append(np.linalg.norm((filled - X)[hidden]) / np.linalg.norm((mean - X)[hidden]))
+    assert errors[1] < 0.8
+    assert errors[1] < errors[0]
+
+
+def test_missing_entries_do_not_change_complete_data(digits):
+    X = digits[0][:60]
+    plain, tolerant = small().fit(X), small(missing="ignore").fit(X)
+    np.testing.assert_array_equal(plain.embedding_, tolerant.embedding_)
+
+
+def test_what_lies_under_a_missing_entry_does_not_matter(digits):
+    """Transport, norms, costs, graph and score see only what was observed."""
+    X = digits[0][:60]
+    hidden = np.random.default_rng(1).random(X.shape) < 0.2
+    holed = np.where(hidden, np.nan, X)
+    model = small(missing="ignore").fit(holed)
+    assert np.isfinite(model.embedding_).all()
+    tensor = NonnegativeTensor(np.where(hidden, 0, X), ~hidden)
+    np.testing.assert_allclose(-model.score(holed), relative_error(tensor, model.reconstruct(holed)))
+    scale = np.sqrt(np.nanmean(holed**2, axis=(1, 2)) * 64)
+    np.testing.assert_allclose(model.sample_scale_, scale)
+
+
+def test_l1_and_no_normalisation(digits):
+    X = digits[0][:40]
+    np.testing.assert_allclose(small(sample_norm="l1").fit(X).sample_scale_, X.sum(axis=(1, 2)))
+    np.testing.assert_array_equal(small(sample_norm=None).fit(X).sample_scale_, np.ones(40))
+
+
+def test_zero_samples_and_zero_rows_are_harmless(digits):
+    X = digits[0][:40].copy()
+    X[5] = 0
+    X[:, 3] = 0
+    model = small().fit(X)
+    assert np.isfinite(model.embedding_).all()
+    np.testing.assert_array_equal(model.transform(X)[5], np.zeros(8))
+    assert model.sample_scale_[5] == 1
+
+
+def test_unfitted_models_say_so(digits):
+    for call in ("transform", "inverse_transform", "reconstruct", "score"):
+        with pytest.raises(NotFittedError):
+            getattr(GWNTF(), call)(digits[0][:3])
+
+
+def test_coil20_clusters_beat_k_means(coil20):
+    """The paper's setting without sample-mode transport, on half of the objects."""
+    images, labels = coil20
+    images, labels = images[labels < 10].astype(np.float32), labels[labels < 10]
+    model = GWNTF(
+        10,
+        costs=(None, "grid", "grid"),
+        inner_iter=10,
+        max_iter=30,
+        tol=0,
+        transport_max_iter=5,
+        random_state=0,
+    )
+    found = clustering_accuracy(labels, model.fit_predict(images))
+    pixels = images.reshape(len(images), -1)
+    means = clustering_accuracy(labels, KMeans(10, n_init=20, random_state=0).fit_predict(pixels))
+    assert found > means + 0.05

@@ -1,0 +1,158 @@
+"""Costs and graphs against closed forms, scikit-learn and literal loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
+from sklearn.neighbors import kneighbors_graph
+
+from gwntf.geometry import check_costs, check_graph, grid_cost, neighbor_graph, resolve_costs
+from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
+from gwntf.problem import NonnegativeTensor
+
+
+def resolve(name, tensor, mode):
+    specs = [None] * tensor.values.ndim
+    specs[mode] = name
+    return resolve_costs(specs, tensor)[mode]
+
+
+def test_grid_costs_have_their_closed_form():
+    expected = np.array([[0, 0.5, 1], [0.5, 0, 0.5], [1, 0.5, 0]])
+    np.testing.assert_allclose(grid_cost(3), expected)
+    np.testing.assert_allclose(grid_cost(3, power=2), expected**2)
+    np.testing.assert_allclose(grid_cost(1), [[0]])
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_data_costs_compare_slices(metric, mode, rng):
+    X = rng.random((5, 4, 3))
+    slices = np.moveaxis(X, mode, 0).reshape(X.shape[mode], -1)
+    expected = cdist(slices, slices, metric)
+    if metric == "euclidean":
+        expected = expected / expected.max()
+    found = resolve(metric, NonnegativeTensor(X), mode)
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+    assert found.max() <= 1
+    assert found.min() >= 0
+
+
+@pytest.mark.parametrize("name", ["grid", "grid2", "cosine", "euclidean"])
+def test_one_element_modes_cost_nothing(name, rng):
+    np.testing.assert_array_equal(resolve(name, NonnegativeTensor(rng.random((1, 4))), 0), [[0]])
+
+
+def test_identical_slices_are_no_division_by_zero():
+    assert resolve("euclidean", NonnegativeTensor(np.ones((3, 4))), 0).max() == 0
+
+
+def test_arrays_are_never_rescaled(rng):
+    cost = 7 * rng.random((3, 3))
+    specs = check_costs([None, cost], (2, 3))
+    np.testing.assert_array_equal(resolve_costs(specs, NonnegativeTensor(np.ones((2, 3))))[1], cost)
+
+
+def test_auto_leaves_the_samples_out_when_there_are_many():
+    assert check_costs("auto", (10, 4, 3)) == ("cosine", "grid", "grid")
+    assert check_costs("auto", (SAMPLE_MODE_LIMIT + 1, 4)) == (None, "grid")
+
+
+def test_costs_with_missing_entries_use_what_both_slices_have(rng):
+    X = rng.random((4, 6))
+    observed = np.ones((4, 6), bool)
+    observed[0, :3], observed[1, 5], observed[2, 0] = False, False, False
+    tensor = NonnegativeTensor(np.where(observed, X, 0), observed)
+    found = resolve("cosine", tensor, 0)
+    for i in range(4):
+        for j in range(4):
+            both = observed[i] & observed[j]
+            cosine = X[i, both] @ X[j, both] / np.linalg.norm(X[i, both]) / np.linalg.norm(X[j, both])
+            assert np.isclose(found[i, j], 1 - cosine, atol=1e-12)
+    assert np.isfinite(resolve("euclidean", tensor, 1)).all()
+
+
+def test_binary_graph_equals_scikit_learn(rng):
+    X = rng.random((40, 3, 4))
+    found = neighbor_graph(NonnegativeTensor(X), 5)
+    directed = csr_array(kneighbors_graph(X.reshape(40, -1), 5, metric="cosine"))
+    assert abs(found - directed.maximum(directed.T)).sum() == 0
+    assert found.format == "csr"
+
+
+def test_euclidean_graph_equals_scikit_learn(rng):
+    X = rng.random((40, 12)) * rng.random((40, 1))
+    found = neighbor_graph(NonnegativeTensor(X), 4, metric="euclidean")
+    directed = csr_array(kneighbors_graph(X, 4))
+    assert abs(found - directed.maximum(directed.T)).sum() == 0
+
+
+@given(seed=st.integers(0, 1000), size=st.integers(2, 25), neighbors=st.integers(1, 12))
+def test_weights_have_their_closed_form(seed, size, neighbors):
+    X = np.random.default_rng(seed).random((size, 6)) + 0.01
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    distance = cdist(unit, unit)
+    np.fill_diagonal(distance, np.inf)
+    order = np.sort(distance, axis=1)
+    scale = order[:, min(7, size - 1) - 1]
+    near = distance <= order[:, [min(neighbors, size - 1) - 1]]
+    near = near | near.T
+    with np.errstate(over="ignore"):
+        weights = {
+            "binary": np.ones_like(distance),
+            "cosine": unit @ unit.T,
+            "self-tuning": np.exp(-(distance**2) / np.outer(scale, scale)),
+        }
+    for name, expected in weights.items():
+        found = neighbor_graph(NonnegativeTensor(X), neighbors, weight=name).toarray()
+        np.testing.assert_allclose(found, np.where(near, expected, 0), atol=1e-6)
+        np.testing.assert_array_equal(found, found.T)
+
+
+def test_cosine_weights_on_a_euclidean_graph(rng):
+    X = rng.random((20, 6))
+    found = neighbor_graph(NonnegativeTensor(X), 3, weight="cosine", metric="euclidean").toarray()
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    np.testing.assert_allclose(found[found > 0], (unit @ unit.T)[found > 0])
+
+
+def test_graph_of_holed_data_without_holes_is_the_plain_graph(rng):
+    X = rng.random((30, 8))
+    for metric in ("cosine", "euclidean"):
+        for weight in ("binary", "cosine", "self-tuning"):
+            plain = neighbor_graph(NonnegativeTensor(X), 4, weight=weight, metric=metric)
+            seen = neighbor_graph(
+                NonnegativeTensor(X, np.ones_like(X, bool)), 4, weight=weight, metric=metric
+            )
+            np.testing.assert_allclose(seen.toarray(), plain.toarray(), atol=1e-6)
+
+
+def test_graph_ignores_entries_that_one_of_the_two_lacks():
+    """Two samples that differ only where one was not observed are each other's neighbours."""
+    rng = np.random.default_rng(0)
+    X = rng.random((6, 10))
+    X[1] = X[0]
+    X[1, :4] = 0
+    observed = np.ones_like(X, bool)
+    observed[1, :4] = False
+    graph = neighbor_graph(NonnegativeTensor(X, observed), 1).toarray()
+    assert graph[0, 1] == 1
+
+
+def test_duplicates_zero_samples_and_single_samples_are_harmless():
+    X = np.ones((12, 4))
+    X[10:] = 0
+    for weight in ("binary", "cosine", "self-tuning"):
+        graph = neighbor_graph(NonnegativeTensor(X), 5, weight=weight)
+        assert np.isfinite(graph.data).all()
+        assert graph.diagonal().sum() == 0
+    assert neighbor_graph(NonnegativeTensor(np.ones((1, 4)))).nnz == 0
+
+
+def test_ready_graph_is_taken_without_loops():
+    graph = np.array([[3.0, 1.0], [1.0, 0.0]])
+    np.testing.assert_array_equal(check_graph(graph, 2).toarray(), [[0, 1], [1, 0]])

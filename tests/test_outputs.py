@@ -1,0 +1,104 @@
+"""Files, plots and the command line."""
+
+from __future__ import annotations
+
+import stat
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from gwntf import GWNTF
+from gwntf.cli import main
+from gwntf.io import atomic_path
+from gwntf.plots import overview, plot_components, plot_images, plot_objective
+
+mpl.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return GWNTF(4, max_iter=3, tol=0, random_state=0).fit(np.random.default_rng(0).random((12, 5, 6)))
+
+
+def test_a_file_appears_whole(tmp_path):
+    target = tmp_path / "file.txt"
+    with atomic_path(target) as path:
+        path.write_text("new")
+        assert not target.exists()
+        assert path.suffix == ".txt"
+    assert target.read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["file.txt"]
+    assert stat.S_IMODE(target.stat().st_mode) & stat.S_IRUSR
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    target = tmp_path / "file.txt"
+    target.write_text("old")
+
+    def write_half():
+        with atomic_path(target) as path:
+            path.write_text("ne")
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        write_half()
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_panels_draw_on_the_axes_they_are_given(model):
+    ax = Figure().subplots()
+    assert plot_components(model, ax=ax) is ax
+    assert ax.get_title() == "components"
+    ax = Figure().subplots()
+    assert plot_objective(model, ax=ax) is ax
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), model.objective_curve_)
+
+
+def test_images_are_laid_out_in_rows(rng):
+    images = rng.random((5, 2, 3)) + 0.5
+    ax = plot_images(images, columns=3, ax=Figure().subplots())
+    canvas = ax.images[-1].get_array().filled(np.nan)
+    assert canvas.shape == (2 * 3 - 1, 3 * 4 - 1)
+    np.testing.assert_allclose(canvas[3:5, 4:7], images[4] / images[4].max())
+    with pytest.raises(ValueError, match="images: got shape"):
+        plot_images(images[0])
+
+
+def test_axes_are_made_where_none_are_given(model):
+    import matplotlib.pyplot as plt
+
+    ax = plot_objective(model)
+    assert ax.get_xlabel() == "outer iteration"
+    plt.close(ax.figure)
+
+
+def test_overview_has_three_panels(model, rng):
+    figure = overview(model, rng.random((3, 5, 6)), title="headline")
+    assert len(figure.axes) == 3
+    assert figure.get_suptitle() == "headline"
+
+
+def test_demo_prints_scores_and_writes_the_figure(tmp_path, capsys):
+    assert main(["demo", "-o", str(tmp_path / "out")]) == 0
+    printed = capsys.readouterr().out
+    rows = {
+        line[:18].strip(): line[18:].split()
+        for line in printed.splitlines()
+        if line.startswith(("k-m", "GWN"))
+    }
+    assert float(rows["GWNTF"][0]) > float(rows["k-means on pixels"][0])
+    assert (tmp_path / "out" / "digits.png").stat().st_size > 10_000
+
+
+def test_command_line_errors_are_told_not_raised(tmp_path, capsys):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    assert main(["demo", "-o", str(blocked / "out")]) == 1
+    assert capsys.readouterr().err.startswith("gwntf: ")
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert "gwntf 0" in capsys.readouterr().out

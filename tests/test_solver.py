@@ -1,0 +1,220 @@
+"""Stopping, starts, restarts, callbacks and statuses of the outer loop."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from gwntf.core import InputError, Status
+from gwntf.engines import get_engine
+from gwntf.problem import NonnegativeTensor, reconstruct, relative_error
+from gwntf.solvers import ProgressBar, Settings, solve
+from gwntf.solvers.initialization import _rank_one, start_factors
+from gwntf.transport import TransportLimits
+from tests.problems import fit, random_problem
+
+ENGINE = get_engine("numpy")
+LIMITS = TransportLimits(50, 1e-8)
+
+
+def start(problem, **options):
+    settings = Settings(**{"max_iter": 6, "tol": 0.0, **options.pop("settings", {})})
+    defaults = {"init": "random", "n_init": 1, "rng": np.random.RandomState(0)}
+    return solve(problem, 3, settings, LIMITS, ENGINE, **{**defaults, **options})
+
+
+def test_stops_by_the_rule_of_the_objective():
+    problem, factors = random_problem((6, 5, 4), seed=0)
+    tol = 1e-3
+    result = fit(problem, factors, max_iter=500, tol=tol)
+    assert result.status is Status.CONVERGED
+    curve, mass = result.objective_curve, problem.tensor.values.sum()
+    small = tol * np.maximum(np.abs(curve[1:]), mass)
+    falls = -np.diff(curve)
+    assert falls[-1] <= small[-1]
+    assert (falls[:-1] > small[:-1]).all()
+
+
+def test_zero_tolerance_runs_every_iteration():
+    problem, factors = random_problem((4, 3), seed=0)
+    result = fit(problem, factors, max_iter=7)
+    assert result.n_iter == 7
+    assert len(result.objective_curve) == 8
+    assert result.status is Status.MAX_ITER
+
+
+def test_a_rising_objective_is_a_status_of_its_own():
+    problem, factors = random_problem((8, 4, 3), seed=1, graph_reg=50.0)
+    result = fit(problem, factors, max_iter=50, tol=1e-4, update="paper")
+    assert result.status is Status.ROSE
+    assert result.objective_curve[-1] > result.objective_curve[-2]
+
+
+def test_every_status_says_what_to_change():
+    messages = [status.message for status in Status]
+    assert len(set(messages)) == len(Status)
+    assert "max_iter" in Status.MAX_ITER.message
+    assert "update='mm'" in Status.ROSE.message
+
+
+def test_more_inner_steps_fall_faster():
+    problem, factors = random_problem((10, 4, 3), seed=3, graph_reg=1e3)
+    one = fit(problem, factors, max_iter=5)
+    ten = fit(problem, factors, max_iter=5, inner_iter=10)
+    assert ten.objective < one.objective
+
+
+def test_restarts_keep_the_best_objective_and_draw_anew():
+    problem, _ = random_problem((8, 5, 4), seed=3)
+    seen: dict[int, float] = {}
+
+    def note(news):
+        seen[news.restart] = news.objective
+
+    best = start(problem, n_init=4, callbacks=[note])
+    assert len(set(seen.values())) == 4
+    assert best.objective == min(seen.values())
+    first = start(problem)
+    assert first.objective == seen[0]
+
+
+def test_restarts_share_kernels_and_graph(monkeypatch):
+    from gwntf.solvers import problem as problem_module
+
+    calls = []
+    original = problem_module.build_kernel
+    monkeypatch.setattr(problem_module, "build_kernel", lambda *a: calls.append(1) or original(*a))
+    problem, _ = random_problem((8, 5, 4), seed=3)
+    start(problem, n_init=3)
+    assert len(calls) == 3  # one per mode, not per restart
+
+
+def test_callbacks_see_every_iteration_and_can_stop():
+    problem, factors = random_problem((6, 5), seed=0)
+    seen = []
+
+    def watch(news):
+        seen.append((news.iteration, news.objective, news.terms.total, len(news.factors)))
+        return news.iteration == 3
+
+    result = fit(problem, factors, max_iter=10, callbacks=[watch, lambda news: None])
+    assert [entry[0] for entry in seen] == [1, 2, 3]
+    assert result.status is Status.STOPPED
+    np.testing.assert_array_equal([entry[1] for entry in seen], result.objective_curve[1:])
+    assert all(entry[1] == entry[2] and entry[3] == 2 for entry in seen)
+
+
+def test_progress_bar_counts_iterations(capsys):
+    problem, factors = random_problem((6, 5), seed=0)
+    with ProgressBar(4) as bar:
+        fit(problem, factors, max_iter=4, callbacks=[bar])
+    assert "4/4" in capsys.readouterr().err
+
+
+def test_progress_is_logged(caplog):
+    problem, factors = random_problem((6, 5), seed=0)
+    with caplog.at_level(logging.DEBUG, logger="gwntf"):
+        fit(problem, factors, max_iter=2)
+    text = caplog.text
+    assert "iteration 2" in text
+    assert "max_iter after 2 iterations" in text
+
+
+def test_random_starts_have_the_mass_of_the_data_and_lie_on_the_simplex():
+    problem, _ = random_problem((6, 5, 4), seed=0)
+    for init in ("random", "nndsvd"):
+        factors = start_factors(problem.tensor, 3, init, np.random.RandomState(0))
+        assert math.isclose(reconstruct(factors).sum(), problem.tensor.values.sum(), rel_tol=1e-10)
+        assert all(np.allclose(factor.sum(axis=0), 1) for factor in factors[1:])
+        assert min(factor.min() for factor in factors) > 0
+
+
+def test_holed_starts_have_the_mass_of_the_observed_entries(rng):
+    observed = rng.random((6, 5, 4)) < 0.6
+    tensor = NonnegativeTensor(np.where(observed, rng.random((6, 5, 4)), 0), observed)
+    factors = start_factors(tensor, 3, "random", np.random.RandomState(0))
+    assert math.isclose((reconstruct(factors) * observed).sum(), tensor.values.sum(), rel_tol=1e-10)
+
+
+def test_nndsvd_recovers_a_rank_one_tensor(rng):
+    vectors = [rng.random(size) + 0.1 for size in (6, 5, 4)]
+    tensor = NonnegativeTensor(np.einsum("i,j,k->ijk", *vectors))
+    factors = start_factors(tensor, 1, "nndsvd", np.random.RandomState(0))
+    np.testing.assert_allclose(reconstruct(factors), tensor.values, rtol=1e-8)
+
+
+def test_nndsvd_starts_closer_than_random():
+    images = load_digits().images[:200]
+    tensor = NonnegativeTensor(images)
+    errors = {
+        init: relative_error(tensor, reconstruct(start_factors(tensor, 10, init, np.random.RandomState(0))))
+        for init in ("random", "nndsvd")
+    }
+    assert errors["nndsvd"] < 0.9 * errors["random"]
+
+
+def test_nndsvd_beyond_the_available_rank_is_random_and_positive():
+    problem, _ = random_problem((4, 3, 2), seed=0)
+    factors = start_factors(problem.tensor, 9, "nndsvd", np.random.RandomState(0))
+    assert factors[0].shape == (4, 9)
+    assert np.linalg.matrix_rank(factors[0]) == 4
+    assert all(np.isfinite(factor).all() and (factor > 0).all() for factor in factors)
+
+
+def test_best_rank_one_tensor_is_nonnegative_and_stationary(rng):
+    tensor = rng.random((4, 3, 5))
+    vectors, weight = _rank_one(tensor)
+    assert all((vector >= 0).all() for vector in vectors)
+    image = np.einsum("ijk,j,k->i", tensor, vectors[1], vectors[2])
+    np.testing.assert_allclose(image, weight * vectors[0], rtol=1e-8)
+
+
+def test_given_factors_are_the_first_point_of_the_curve():
+    from gwntf.solvers import evaluate
+
+    problem, factors = random_problem((5, 4), seed=0, graph=False)
+    result = fit(problem, factors, max_iter=1)
+    expected = evaluate(problem, factors, TransportLimits(4000, 1e-13), ENGINE).total
+    assert math.isclose(result.objective_curve[0], expected, rel_tol=1e-9)
+
+
+def test_warm_starts_reach_solved_transports_that_cold_ones_do_not(monkeypatch):
+    """Few scalings per step: kept from step to step, they end near the solved problem."""
+    from gwntf.solvers.loss import TransportLoss
+
+    problem, factors = random_problem((8, 6, 5), seed=4, reg=0.01, graph=False)
+    few = TransportLimits(3, 0.0)
+    exact = fit(problem, factors, max_iter=40).objective
+    warm = abs(fit(problem, factors, max_iter=40, limits=few).objective - exact)
+    original = TransportLoss.evaluate
+    monkeypatch.setattr(TransportLoss, "evaluate", lambda self, a: self.forget() or original(self, a))
+    cold = abs(fit(problem, factors, max_iter=40, limits=few).objective - exact)
+    assert warm < 0.2 * cold
+
+
+def test_dead_components_stay_finite():
+    problem, factors = random_problem((5, 4, 3), seed=0)
+    factors[0][:, 1] = 1e-320
+    result = fit(problem, factors, max_iter=5)
+    assert all(np.isfinite(factor).all() for factor in result.factors)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"init": "zeros"}, "init: got 'zeros'"),
+        ({"init": "nndsvd", "n_init": 2}, "n_init: got 2"),
+        ({"init": [np.ones((6, 3))]}, "init: got 1; expected a sequence of 3 factors"),
+        ({"init": [np.ones((6, 3)), np.ones((5, 2)), np.ones((4, 3))]}, r"init\[1\]: got shape \(5, 2\)"),
+        ({"init": [np.ones((6, 3)), -np.ones((5, 3)), np.ones((4, 3))]}, r"init\[1\]: got negative"),
+        ({"init": [np.ones((6, 3)), np.ones((5, 3)), np.zeros((4, 3))]}, r"init\[2\]: got only zeros"),
+    ],
+)
+def test_bad_starts_are_told(options, message):
+    problem, _ = random_problem((6, 5, 4), seed=0)
+    with pytest.raises(InputError, match=message):
+        start(problem, **options)
