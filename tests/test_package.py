@@ -47,6 +47,15 @@ def test_version_has_one_source():
     assert version("gwntf") == gwntf.__version__
 
 
+def test_the_ten_lines_of_the_readme_run(capsys):
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    block = text.split("```python\n")[1].split("```")[0]
+    exec(compile(block, "README.md", "exec"), {})  # noqa: S102
+    printed = capsys.readouterr().out
+    assert float(printed.split()[0]) > 0.8
+    assert "(297, 8, 8)" in printed
+
+
 def test_package_is_typed():
     assert (Path(gwntf.__file__).parent / "py.typed").exists()
 

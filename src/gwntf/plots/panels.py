@@ -63,7 +63,7 @@ def plot_objective(model: Any, *, ax: Any = None) -> Any:
     ax.set_yscale("log" if curve.min() > 0 else "linear")
     ax.set_xlabel("outer iteration")
     ax.set_ylabel("objective F")
-    ax.set_title(f"objective ({model.n_iter_} iterations, {model.status_.value})")
+    ax.set_title(f"objective over {model.n_iter_} iterations")
     ax.grid(alpha=0.3)
     return ax
 
