@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,8 @@ def demo(folder: Path) -> None:
     print(f"scores in percent and seconds for one run, averages of {_RUNS} runs\n")
     means = [KMeans(_CLASSES, n_init=20, random_state=seed) for seed in range(_RUNS)]
     rows = [
-        _row("k-means on pixels", y, [lambda m=m: m.fit_predict(pixels) for m in means]),
-        _row("GWNTF", y, [lambda m=m: m.fit_predict(X) for m in models]),
+        _row("k-means on pixels", means, pixels, y),
+        _row("GWNTF", models, X, y),
     ]
     print(f"{'':18}{''.join(f'{name:>8}' for name in SCORES)}{'seconds':>10}")
     print("\n".join(rows))
@@ -54,9 +54,9 @@ def demo(folder: Path) -> None:
     print(f"\ncomponents, reconstructions and objective: {target}")
 
 
-def _row(name: str, y: Any, runs: list[Callable[[], Any]]) -> str:
-    """Run every start and return a line of average scores."""
+def _row(name: str, estimators: Sequence[Any], X: Any, y: Any) -> str:
+    """Fit every estimator and return a line of average scores."""
     start = time.perf_counter()
-    scores = [list(clustering_scores(y, run()).values()) for run in runs]
-    seconds = (time.perf_counter() - start) / len(runs)
+    scores = [list(clustering_scores(y, estimator.fit_predict(X)).values()) for estimator in estimators]
+    seconds = (time.perf_counter() - start) / len(estimators)
     return f"{name:18}{''.join(f'{100 * score:8.1f}' for score in np.mean(scores, axis=0))}{seconds:10.1f}"
