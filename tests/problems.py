@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -9,7 +11,7 @@ from gwntf.core import Relaxation
 from gwntf.engines import get_engine
 from gwntf.geometry import resolve_costs
 from gwntf.problem import NonnegativeTensor
-from gwntf.solvers import Problem, Settings, solve
+from gwntf.solvers import Problem, Stopping, Wasserstein, solve
 from gwntf.transport import TransportLimits
 
 TIGHT = TransportLimits(max_iter=4000, tol=1e-13)
@@ -33,18 +35,22 @@ def random_problem(
     specs = [names[mode] if mode in modes else None for mode in range(len(shape))]
     costs = resolve_costs(specs, tensor)
     ready = csr_array(random_graph(shape[0], rng)) if graph else None
-    problem = Problem(tensor, costs, Relaxation(reg, alpha, beta), ready, graph_reg if graph else 0.0)
+    loss = Wasserstein(costs, Relaxation(reg, alpha, beta), TIGHT)
+    problem = Problem(tensor, loss, ready, graph_reg if graph else 0.0)
     return problem, [rng.random((size, rank)) + 0.1 for size in shape]
 
 
-def fit(problem, factors, *, limits=TIGHT, callbacks=(), **settings):
-    """Run the solver from given factors."""
-    rank = factors[0].shape[1]
+def with_loss(problem, **changes):
+    """The same problem with some parts of its loss exchanged."""
+    return replace(problem, loss=replace(problem.loss, **changes))
+
+
+def fit(problem, factors, *, max_iter=100, tol=0.0, callbacks=(), **loss):
+    """Run the solver from given factors, with some parts of the loss exchanged."""
     return solve(
-        problem,
-        rank,
-        Settings(**{"tol": 0.0, **settings}),
-        limits,
+        with_loss(problem, **loss),
+        factors[0].shape[1],
+        Stopping(max_iter, tol),
         get_engine("numpy"),
         init=factors,
         rng=np.random.RandomState(0),

@@ -9,10 +9,12 @@ import pytest
 from scipy.sparse import csr_array
 
 import gwntf.estimators.base as base
+import gwntf.estimators.parts as parts
 from gwntf import GWNTF, InputError, SeparableCost
 from gwntf.engines import get_engine
 from gwntf.problem import as_tensor
-from gwntf.solvers.problem import Problem
+from gwntf.solvers import Wasserstein
+from gwntf.transport import TransportLimits
 
 GOOD = np.random.default_rng(0).random((6, 4, 3))
 
@@ -96,7 +98,7 @@ PARAMETERS = [
 @pytest.mark.parametrize(("params", "message"), PARAMETERS, ids=[str(next(iter(p))) for p, _ in PARAMETERS])
 def test_bad_parameters(params, message, monkeypatch):
     monkeypatch.setattr(base, "solve", _must_not_start)
-    monkeypatch.setattr(base, "neighbor_graph", _must_not_start)
+    monkeypatch.setattr(parts, "neighbor_graph", _must_not_start)
     with pytest.raises(ValueError, match=message):
         GWNTF(**{"n_components": 2, **params}).fit(GOOD)
 
@@ -136,7 +138,7 @@ def test_frozen_model_marginal_is_refused_by_the_problem():
     from gwntf.core import Relaxation
 
     with pytest.raises(InputError, match="reg_m_model: got inf"):
-        Problem(as_tensor(GOOD), (None, np.zeros((4, 4)), None), Relaxation(0.1, 1.0, np.inf))
+        Wasserstein((None, np.zeros((4, 4)), None), Relaxation(0.1, 1.0, np.inf), TransportLimits(5, 0.0))
 
 
 def test_unknown_engine_and_plain_tensor_checks():

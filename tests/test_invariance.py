@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,22 +12,19 @@ from gwntf import GWNTF
 from gwntf.core import Relaxation
 from gwntf.geometry import SeparableCost
 from gwntf.problem import NonnegativeTensor
-from gwntf.solvers import Problem
 from gwntf.transport import TransportLimits
 from tests import oracles
-from tests.problems import fit, random_problem
+from tests.problems import fit, random_problem, with_loss
 
 
 @pytest.mark.parametrize("order", [(0, 2, 1), (0, 3, 1, 2)])
 def test_permuting_the_other_modes_permutes_the_factors(order):
     shape = (5, 4, 3, 2)[: len(order)]
     problem, factors = random_problem(shape, seed=4)
-    turned = Problem(
-        NonnegativeTensor(np.ascontiguousarray(problem.tensor.values.transpose(order))),
-        tuple(problem.costs[axis] for axis in order),
-        problem.relaxation,
-        problem.graph,
-        problem.graph_reg,
+    turned = replace(
+        problem,
+        tensor=NonnegativeTensor(np.ascontiguousarray(problem.tensor.values.transpose(order))),
+        loss=replace(problem.loss, costs=tuple(problem.loss.costs[axis] for axis in order)),
     )
     limits = TransportLimits(10, 0.0)
     first = fit(problem, factors, limits=limits, max_iter=15)
@@ -44,7 +42,7 @@ def test_matrix_case_equals_a_literal_wasserstein_nmf():
     W, H = oracles.wasserstein_nmf(
         problem.tensor.values,
         *scaled,
-        *problem.costs,
+        *problem.loss.costs,
         10.0,
         1.0,
         1.0,
@@ -61,21 +59,10 @@ def test_matrix_case_equals_a_literal_wasserstein_nmf():
 def test_scaling_the_data_equals_a_shift_of_the_costs_and_a_heavier_graph(scale):
     """Without normalisation: X -> sX is costs + log(s)/lam and graph weight * s."""
     problem, factors = random_problem((6, 5, 4), seed=8, graph_reg=2.0)
-    lam = 1 / problem.relaxation.reg
-    scaled = Problem(
-        NonnegativeTensor(scale * problem.tensor.values),
-        problem.costs,
-        problem.relaxation,
-        problem.graph,
-        2.0,
-    )
-    shifted = Problem(
-        problem.tensor,
-        tuple(cost + math.log(scale) / lam for cost in problem.costs),
-        problem.relaxation,
-        problem.graph,
-        2.0 * scale,
-    )
+    lam = 1 / problem.loss.relaxation.reg
+    scaled = replace(problem, tensor=NonnegativeTensor(scale * problem.tensor.values))
+    costs = tuple(cost + math.log(scale) / lam for cost in problem.loss.costs)
+    shifted = replace(with_loss(problem, costs=costs), graph_reg=2.0 * scale)
     limits = TransportLimits(3000, 1e-14)
     left = fit(scaled, [scale * factors[0], *factors[1:]], limits=limits, max_iter=10)
     right = fit(shifted, factors, limits=limits, max_iter=10)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from gwntf import GWNTF
-from gwntf.core import Relaxation, Status
+from gwntf.core import Status
 from gwntf.engines import get_engine
 from gwntf.geometry import place_graph
 from gwntf.problem import NonnegativeTensor, normalise_samples
-from gwntf.solvers import Problem
 from gwntf.transport import TransportLimits
 from gwntf.updates.graph_term import mm_root, penalty, ratio
 from tests import oracles
@@ -107,7 +108,7 @@ def test_printed_rule_with_nothing_transported_is_plain_kl_factorization():
 def test_a_diverging_fit_keeps_the_last_finite_factors():
     problem, factors = random_problem((8, 4, 3), seed=1, graph_reg=1e8, zeros=0.0)
     tensor = NonnegativeTensor(problem.tensor.values.astype(np.float32))
-    single = Problem(tensor, problem.costs, Relaxation(0.1, 1, 1), problem.graph, 1e8)
+    single = replace(problem, tensor=tensor)
     result = fit(single, factors, max_iter=200, update="paper")
     assert result.status is Status.DIVERGED
     assert all(np.isfinite(factor).all() for factor in result.factors)

@@ -12,19 +12,18 @@ from sklearn.datasets import load_digits
 from gwntf.core import InputError, Status
 from gwntf.engines import get_engine
 from gwntf.problem import NonnegativeTensor, reconstruct, relative_error
-from gwntf.solvers import ProgressBar, Settings, solve
+from gwntf.solvers import ProgressBar, Stopping, solve
 from gwntf.solvers.initialization import _rank_one, start_factors
 from gwntf.transport import TransportLimits
-from tests.problems import fit, random_problem
+from tests.problems import fit, random_problem, with_loss
 
 ENGINE = get_engine("numpy")
-LIMITS = TransportLimits(50, 1e-8)
 
 
 def start(problem, **options):
-    settings = Settings(**{"max_iter": 6, "tol": 0.0, **options.pop("settings", {})})
     defaults = {"init": "random", "n_init": 1, "rng": np.random.RandomState(0)}
-    return solve(problem, 3, settings, LIMITS, ENGINE, **{**defaults, **options})
+    quick = with_loss(problem, limits=TransportLimits(50, 1e-8))
+    return solve(quick, 3, Stopping(max_iter=6, tol=0.0), ENGINE, **{**defaults, **options})
 
 
 def test_stops_by_the_rule_of_the_objective():
@@ -83,11 +82,11 @@ def test_restarts_keep_the_best_objective_and_draw_anew():
 
 
 def test_restarts_share_kernels_and_graph(monkeypatch):
-    from gwntf.solvers import problem as problem_module
+    from gwntf.solvers.losses import transport as transport_module
 
     calls = []
-    original = problem_module.build_kernel
-    monkeypatch.setattr(problem_module, "build_kernel", lambda *a: calls.append(1) or original(*a))
+    original = transport_module.build_kernel
+    monkeypatch.setattr(transport_module, "build_kernel", lambda *a: calls.append(1) or original(*a))
     problem, _ = random_problem((8, 5, 4), seed=3)
     start(problem, n_init=3)
     assert len(calls) == 3  # one per mode, not per restart
@@ -178,13 +177,13 @@ def test_given_factors_are_the_first_point_of_the_curve():
 
     problem, factors = random_problem((5, 4), seed=0, graph=False)
     result = fit(problem, factors, max_iter=1)
-    expected = evaluate(problem, factors, TransportLimits(4000, 1e-13), ENGINE).total
+    expected = evaluate(problem, factors, ENGINE).total
     assert math.isclose(result.objective_curve[0], expected, rel_tol=1e-9)
 
 
 def test_warm_starts_reach_solved_transports_that_cold_ones_do_not(monkeypatch):
     """Few scalings per step: kept from step to step, they end near the solved problem."""
-    from gwntf.solvers.loss import TransportLoss
+    from gwntf.solvers.losses import TransportLoss
 
     problem, factors = random_problem((8, 6, 5), seed=4, reg=0.01, graph=False)
     few = TransportLimits(3, 0.0)

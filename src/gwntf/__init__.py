@@ -9,12 +9,18 @@ from gwntf.distances import (
     wasserstein_matrix_distance,
     wasserstein_tensor_distance,
 )
-from gwntf.estimators import GWNTF
+from gwntf.estimators import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT
 from gwntf.geometry import SeparableCost
 from gwntf.solvers import Iteration
 
 __all__ = [
+    "GNCP",
+    "GNMF",
     "GWNTF",
+    "NCP",
+    "NMF",
+    "SDNMF",
+    "SWIFT",
     "GwntfError",
     "InputError",
     "Iteration",

@@ -9,8 +9,7 @@ from gwntf.core import Relaxation
 from gwntf.engines import get_engine
 from gwntf.geometry import check_costs, check_graph, resolve_costs
 from gwntf.problem import as_factors, as_tensor
-from gwntf.problem.tensor import Missing
-from gwntf.solvers import ObjectiveTerms, Problem, evaluate
+from gwntf.solvers import ObjectiveTerms, Problem, Wasserstein, evaluate
 from gwntf.transport import TransportLimits
 
 
@@ -24,7 +23,7 @@ def objective(
     reg_m_model: float = 1.0,
     graph: Any = None,
     graph_reg: float = 0.0,
-    missing: Missing = "error",
+    missing: str = "error",
     max_iter: int = 10_000,
     tol: float = 1e-9,
 ) -> ObjectiveTerms:
@@ -60,7 +59,6 @@ def objective(
     rank = len(factors[0][0]) if len(factors) and len(factors[0]) else 0
     checked = as_factors(list(factors), shape, rank, name="factors")
     ready = None if graph is None else check_graph(graph, shape[0])
-    problem = Problem(
-        tensor, resolve_costs(specs, tensor), Relaxation(reg, reg_m_data, reg_m_model), ready, graph_reg
-    )
-    return evaluate(problem, checked, TransportLimits(max_iter, tol), get_engine("numpy"))
+    relaxation = Relaxation(reg, reg_m_data, reg_m_model)
+    loss = Wasserstein(resolve_costs(specs, tensor), relaxation, TransportLimits(max_iter, tol))
+    return evaluate(Problem(tensor, loss, ready, graph_reg), checked, get_engine("numpy"))

@@ -1,10 +1,11 @@
 """The factorizations as scikit-learn estimators.
 
-May import `distances`, `solvers` and everything below them. Start with `gwntf`, a preset over `base`, which
-holds what all factorizations share; `sklearn_compat` is the one file that touches scikit-learn's less
-public parts.
+May import `distances`, `solvers` and everything below them. Start with `methods` and `gwntf`: each class is
+put together from `parts` (an order, a loss, a graph) over `base`, which holds what all factorizations
+share; `sklearn_compat` is the one file that touches scikit-learn's less public parts.
 """
 
 from gwntf.estimators.gwntf import GWNTF
+from gwntf.estimators.methods import GNCP, GNMF, NCP, NMF, SDNMF, SWIFT
 
-__all__ = ["GWNTF"]
+__all__ = ["GNCP", "GNMF", "GWNTF", "NCP", "NMF", "SDNMF", "SWIFT"]

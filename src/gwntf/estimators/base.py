@@ -5,8 +5,9 @@ from __future__ import annotations
 import numbers
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,45 +22,51 @@ from gwntf.core import FloatArray, InputError, Status
 from gwntf.engines import ENGINES, get_engine
 from gwntf.estimators.labels import ASSIGN_LABELS, assign, check_clusters
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples, estimator_data
-from gwntf.geometry import (
-    GRAPH_METRICS,
-    GRAPH_WEIGHTS,
-    check_graph,
-    neighbor_graph,
-)
 from gwntf.problem import (
     NonnegativeTensor,
     as_factors,
     as_tensor,
-    fold_samples,
     khatri_rao,
     normalise_samples,
     reconstruct,
     relative_error,
 )
-from gwntf.solvers import INITS, UPDATES, Callback, Problem, ProgressBar, Settings, project, solve
-from gwntf.transport import TransportLimits
+from gwntf.solvers import INITS, Callback, LossSpec, Problem, ProgressBar, Stopping, project, solve
+
+Constraints = dict[str, list[Any]]
 
 
+@dataclass(eq=False, repr=False)
 class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Abstract base of the estimators: a CP model of samples-first data with a graph on the samples.
+    """Abstract base of the estimators: a CP model of samples-first data.
 
-    A subclass is a list of parameters (its constructor) and the problem they state (`_problem`).
+    The parameters of an estimator are the fields of its dataclass; a method is put together from this
+    class, an order (`parts.Tensor` or `parts.Matrix`), a loss (`parts.LeastSquares` or `parts.Transport`)
+    and, where it has one, `parts.Graph`.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    n_components: int = 10
+    _: KW_ONLY
+    sample_norm: str | None = "l2"
+    missing: str = "error"
+    init: str | Sequence[Any] = "random"
+    n_init: int = 1
+    max_iter: int = 100
+    tol: float = 1e-4
+    n_clusters: int | None = None
+    assign_labels: str = "kmeans"
+    engine: str = "auto"
+    dtype: str | None = None
+    callbacks: Sequence[Callback] | None = None
+    progress: bool = False
+    random_state: Any = None
+
+    _own_constraints: ClassVar[Constraints] = {
         "n_components": [Interval(numbers.Integral, 1, None, closed="left")],
-        "graph_reg": [Interval(numbers.Real, 0, None, closed="left")],
-        "n_neighbors": [Interval(numbers.Integral, 1, None, closed="left")],
-        "graph_weight": [StrOptions(set(GRAPH_WEIGHTS))],
-        "graph_metric": [StrOptions(set(GRAPH_METRICS))],
-        "sample_shape": [tuple, list, None],
         "sample_norm": [StrOptions({"l1", "l2"}), None],
         "missing": [StrOptions({"error", "ignore"})],
         "init": [StrOptions(set(INITS)), list, tuple],
         "n_init": [Interval(numbers.Integral, 1, None, closed="left")],
-        "update": [StrOptions(set(UPDATES))],
-        "inner_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
         "n_clusters": [Interval(numbers.Integral, 1, None, closed="left"), None],
@@ -71,19 +78,43 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         "random_state": ["random_state"],
     }
 
-    # --- what a subclass says -------------------------------------------------------------------------------
+    _parameter_constraints: ClassVar[Constraints] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Gather the constraints of all parts, where scikit-learn looks for them."""
+        super().__init_subclass__(**options)
+        parts = [vars(part).get("_own_constraints", {}) for part in reversed(cls.__mro__)]
+        cls._parameter_constraints = {name: rule for part in parts for name, rule in part.items()}
+
+    # --- what the parts supply ------------------------------------------------------------------------------
 
     @abstractmethod
-    def _check_model(self, shape: tuple[int, ...]) -> Any:
-        """Check the parameters of the loss against the shape of X, before any work."""
+    def _fold(self, values: FloatArray) -> FloatArray:
+        """Give the data the order of the model."""
 
     @abstractmethod
-    def _problem(self, checked: Any, tensor: NonnegativeTensor, graph: csr_array | None) -> Problem:
-        """State the problem for normalised data, given what `_check_model` returned."""
+    def _check_loss(self, shape: tuple[int, ...]) -> Any:
+        """Check the parameters of the loss against the shape of the folded X, before any work."""
 
     @abstractmethod
-    def _limits(self) -> TransportLimits:
-        """Return the accuracy of the transports."""
+    def _loss(self, checked: Any, tensor: NonnegativeTensor) -> LossSpec:
+        """Specify the loss for normalised data, given what `_check_loss` returned."""
+
+    @abstractmethod
+    def _loss_of_new_samples(self) -> LossSpec:
+        """Specify the loss for samples that come after the fit."""
+
+    def _check_graph(self, n_samples: int) -> csr_array | None:  # noqa: ARG002
+        """Check a graph that the user gave, before any work."""
+        return None
+
+    def _build_graph(
+        self,
+        given: csr_array | None,  # noqa: ARG002
+        tensor: NonnegativeTensor,  # noqa: ARG002
+    ) -> tuple[csr_array | None, float]:
+        """Return the graph on the samples and its weight; without `parts.Graph` there is none."""
+        return None, 0.0
 
     # --- fitting --------------------------------------------------------------------------------------------
 
@@ -93,8 +124,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : array-like of shape (n_samples, I_1, ..., I_{N-1})
-            Nonnegative data, samples first. A 2-D X is a matrix, or a stack of folded samples with
-            `sample_shape`.
+            Nonnegative data, samples first.
         y : None
             Ignored.
 
@@ -105,24 +135,23 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._validate_params()
         raw = self._tensor(X, reset=True)
         shape = raw.values.shape
-        checked = self._check_model(shape)
-        given = self._check_graph_and_init(shape)
+        checked, given = self._check_loss(shape), self._check_graph(shape[0])
+        if not isinstance(self.init, str):
+            as_factors(self.init, shape, self.n_components)
         tensor, self.sample_scale_ = normalise_samples(raw, self.sample_norm)
-        graph = self._sample_graph(given, tensor)
-        problem = self._problem(checked, tensor, graph)
+        self.graph_, graph_reg = self._build_graph(given, tensor)
+        problem = Problem(tensor, self._loss(checked, tensor), self.graph_, graph_reg)
         with self._watching() as callbacks:
             result = solve(
                 problem,
                 self.n_components,
-                self._settings(),
-                self._limits(),
+                Stopping(self.max_iter, self.tol),
                 get_engine(self.engine),
                 init=self.init,
                 n_init=self.n_init,
                 rng=check_random_state(self.random_state),
                 callbacks=callbacks,
             )
-        self.costs_, self.graph_ = problem.costs, graph
         self.factors_ = result.factors
         self.embedding_ = result.factors[0]
         self.components_ = khatri_rao(result.factors[1:]).T
@@ -175,19 +204,18 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if embedding.ndim != 2 or embedding.shape[1] != width:
             raise InputError("Z", f"shape {embedding.shape}", f"shape (n_samples, {width})")
         rows: FloatArray = embedding @ self.components_
-        return rows if self._flat else rows.reshape(len(rows), *self.sample_shape_)
+        return rows.reshape(len(rows), *self._layout)
 
     def reconstruct(self, X: Any) -> FloatArray:
         """Transform X, invert, and give each sample its own scale back; missing entries come filled in."""
         embedding, scale, _ = self._embed(X)
-        model = self.inverse_transform(embedding)
-        return model * scale.reshape(-1, *(1,) * (model.ndim - 1))
+        return self.inverse_transform(embedding * scale[:, None])
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """Minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries."""
         embedding, scale, tensor = self._embed(X)
-        model = reconstruct([embedding, *self.factors_[1:]])
-        return -relative_error(tensor, model * scale.reshape(-1, *(1,) * (model.ndim - 1)))
+        model = (embedding * scale[:, None]) @ self.components_
+        return -relative_error(tensor, model.reshape(tensor.values.shape))
 
     # --- the parts ------------------------------------------------------------------------------------------
 
@@ -195,27 +223,12 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Check X and fold its rows."""
         dtype = [self.dtype] if self.dtype else [np.float64, np.float32]
         values = estimator_data(self, X, reset=reset, allow_nan=self.missing == "ignore", dtype=dtype)
-        shape = None if self.sample_shape is None else tuple(self.sample_shape)
-        folded = fold_samples(values, shape)
+        folded = self._fold(values)
         if reset:
-            self._flat, self.sample_shape_ = values.ndim == 2, folded.shape[1:]
-        elif folded.shape[1:] != self.sample_shape_:
-            raise InputError("X", f"samples of shape {folded.shape[1:]}", f"shape {self.sample_shape_}")
+            self._layout = values.shape[1:]
+        elif values.shape[1:] != self._layout:
+            raise InputError("X", f"samples of shape {values.shape[1:]}", f"shape {self._layout}")
         return as_tensor(folded, missing=self.missing)
-
-    def _check_graph_and_init(self, shape: tuple[int, ...]) -> csr_array | None:
-        """Check the graph and the factors that the user gave, before any work."""
-        if not isinstance(self.init, str):
-            as_factors(self.init, shape, self.n_components)
-        return None if self.graph is None else check_graph(self.graph, shape[0])
-
-    def _sample_graph(self, given: csr_array | None, tensor: NonnegativeTensor) -> csr_array | None:
-        if given is not None or self.graph_reg == 0:
-            return given
-        return neighbor_graph(tensor, self.n_neighbors, weight=self.graph_weight, metric=self.graph_metric)
-
-    def _settings(self) -> Settings:
-        return Settings(self.update, self.inner_iter, self.max_iter, self.tol)
 
     @contextmanager
     def _watching(self) -> Iterator[list[Callback]]:
@@ -232,9 +245,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         raw = self._tensor(X, reset=False)
         tensor, scale = normalise_samples(raw, self.sample_norm)
-        problem = self._problem((None, *self.costs_[1:]), tensor, None)
-        settings, limits = self._settings(), self._limits()
-        embedding = project(problem, self.factors_[1:], settings, limits, get_engine(self.engine))
+        problem = Problem(tensor, self._loss_of_new_samples())
+        stopping = Stopping(self.max_iter, self.tol)
+        embedding = project(problem, self.factors_[1:], stopping, get_engine(self.engine))
         return embedding, scale, raw
 
     def _warn_unless_converged(self) -> None:

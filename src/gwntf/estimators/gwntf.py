@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
 
-from scipy.sparse import csr_array
-
-from gwntf.core import Relaxation
-from gwntf.estimators.base import Factorization
-from gwntf.estimators.sklearn_compat import Interval, StrOptions
-from gwntf.geometry import CostSpec, check_costs, resolve_costs
-from gwntf.problem import NonnegativeTensor
-from gwntf.solvers import Callback, Problem
-from gwntf.transport import TransportLimits
+from gwntf.estimators.parts import Graph, PerModeTransport
 
 
-class GWNTF(Factorization):
+@dataclass(eq=False, repr=False, kw_only=True)
+class GWNTF(Graph, PerModeTransport):
     r"""Wasserstein nonnegative tensor factorization with manifold regularization.
 
     Fits a nonnegative CP model X^ = [[A(1), ..., A(N)]] to samples-first data X by minimising
@@ -115,6 +106,8 @@ class GWNTF(Factorization):
         Norm of each training sample.
     sample_shape_ : tuple
         Shape of one sample.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
     Examples
     --------
@@ -128,85 +121,4 @@ class GWNTF(Factorization):
     (5, 10)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Factorization._parameter_constraints,
-        "costs": [StrOptions({"auto"}), list, tuple],
-        "reg": [Interval(numbers.Real, 0, None, closed="neither")],
-        "reg_m_data": [Interval(numbers.Real, 0, None, closed="right")],
-        "reg_m_model": [Interval(numbers.Real, 0, None, closed="neither")],
-        "transport_max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
-        "transport_tol": [Interval(numbers.Real, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        costs: str | Sequence[CostSpec] = "auto",
-        reg: float = 0.01,
-        reg_m_data: float = 1.0,
-        reg_m_model: float = 1.0,
-        graph_reg: float = 1e4,
-        n_neighbors: int = 5,
-        graph_weight: str = "binary",
-        graph_metric: str = "cosine",
-        graph: Any = None,
-        sample_shape: tuple[int, ...] | None = None,
-        sample_norm: str | None = "l2",
-        missing: str = "error",
-        init: str | Sequence[Any] = "random",
-        n_init: int = 1,
-        update: str = "mm",
-        inner_iter: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        transport_max_iter: int = 10,
-        transport_tol: float = 1e-6,
-        n_clusters: int | None = None,
-        assign_labels: str = "kmeans",
-        engine: str = "auto",
-        dtype: str | None = None,
-        callbacks: Sequence[Callback] | None = None,
-        progress: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.costs = costs
-        self.reg = reg
-        self.reg_m_data = reg_m_data
-        self.reg_m_model = reg_m_model
-        self.graph_reg = graph_reg
-        self.n_neighbors = n_neighbors
-        self.graph_weight = graph_weight
-        self.graph_metric = graph_metric
-        self.graph = graph
-        self.sample_shape = sample_shape
-        self.sample_norm = sample_norm
-        self.missing = missing
-        self.init = init
-        self.n_init = n_init
-        self.update = update
-        self.inner_iter = inner_iter
-        self.max_iter = max_iter
-        self.tol = tol
-        self.transport_max_iter = transport_max_iter
-        self.transport_tol = transport_tol
-        self.n_clusters = n_clusters
-        self.assign_labels = assign_labels
-        self.engine = engine
-        self.dtype = dtype
-        self.callbacks = callbacks
-        self.progress = progress
-        self.random_state = random_state
-
-    def _check_model(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
-        return check_costs(self.costs, shape)
-
-    def _problem(
-        self, checked: tuple[CostSpec, ...], tensor: NonnegativeTensor, graph: csr_array | None
-    ) -> Problem:
-        relaxation = Relaxation(self.reg, self.reg_m_data, self.reg_m_model)
-        return Problem(tensor, resolve_costs(checked, tensor), relaxation, graph, self.graph_reg)
-
-    def _limits(self) -> TransportLimits:
-        return TransportLimits(self.transport_max_iter, self.transport_tol)
+    graph_reg: float = 1e4

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gwntf.core import FloatArray, InputError
-
-Missing = Literal["error", "ignore"]
-SampleNorm = Literal["l2", "l1"] | None
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class NonnegativeTensor:
     observed: NDArray[np.bool_] | None = None
 
 
-def as_tensor(X: Any, *, name: str = "X", missing: Missing = "error", dtype: Any = None) -> NonnegativeTensor:
+def as_tensor(X: Any, *, name: str = "X", missing: str = "error", dtype: Any = None) -> NonnegativeTensor:
     """Check a nonnegative array of order N >= 2 and bring it into floating point.
 
     float32 and float64 are kept, everything else becomes float64, unless `dtype` asks for one of the two.
@@ -68,8 +65,8 @@ def fold_samples(X: FloatArray, sample_shape: tuple[int, ...] | None) -> FloatAr
     return X.reshape(len(X), *sample_shape)
 
 
-def normalise_samples(tensor: NonnegativeTensor, norm: SampleNorm) -> tuple[NonnegativeTensor, FloatArray]:
-    """Divide every sample by its norm; return the tensor and the norms (1 for a sample of zeros).
+def normalise_samples(tensor: NonnegativeTensor, norm: str | None) -> tuple[NonnegativeTensor, FloatArray]:
+    """Divide every sample by its norm ("l2", "l1" or None); return the tensor and the norms (1 for a sample of zeros).
 
     Where entries are missing the norm is that of the observed ones, scaled up as if the missing ones were
     like them, so that a sample does not grow because less of it was seen.

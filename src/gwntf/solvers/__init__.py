@@ -1,13 +1,14 @@
-"""The outer loop: transport step, factor step, stopping, restarts, and the projection of new samples.
+"""The outer loop: data term, factor step, stopping, restarts, and the projection of new samples.
 
 May import everything below it: `io`, `transport`, `updates`, `geometry`, `problem`, `engines`, `core`.
-Start with `loop`; `loss` is the data term it evaluates, `restarts` what an estimator calls.
+Start with `loop`; `losses` holds the data terms it evaluates, `restarts` is what an estimator calls.
 """
 
 from gwntf.solvers.callbacks import Callback, Iteration, ProgressBar
 from gwntf.solvers.initialization import INITS
-from gwntf.solvers.loop import UPDATES, Settings
-from gwntf.solvers.loss import ObjectiveTerms, TransportLoss
+from gwntf.solvers.loop import Stopping
+from gwntf.solvers.losses import Frobenius, LossSpec, ObjectiveTerms, Wasserstein
+from gwntf.solvers.losses.transport import UPDATES
 from gwntf.solvers.problem import Problem
 from gwntf.solvers.projection import project
 from gwntf.solvers.restarts import evaluate, solve
@@ -17,13 +18,15 @@ __all__ = [
     "INITS",
     "UPDATES",
     "Callback",
+    "Frobenius",
     "Iteration",
+    "LossSpec",
     "ObjectiveTerms",
     "Problem",
     "ProgressBar",
     "Result",
-    "Settings",
-    "TransportLoss",
+    "Stopping",
+    "Wasserstein",
     "evaluate",
     "project",
     "solve",

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from gwntf.core import Array
-from gwntf.solvers.loss import ObjectiveTerms
+from gwntf.solvers.losses import ObjectiveTerms
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 
 from scipy.sparse import csr_array
 
-from gwntf.core import InputError, Relaxation
 from gwntf.engines import Engine
-from gwntf.geometry import Cost, SampleGraph, build_kernel, place_graph
+from gwntf.geometry import SampleGraph, place_graph
 from gwntf.problem import NonnegativeTensor
-from gwntf.solvers.loss import TransportLoss
-from gwntf.transport import TransportLimits
+from gwntf.solvers.losses import Loss, LossSpec
 
 
 @dataclass(frozen=True)
@@ -22,10 +20,8 @@ class Problem:
     ----------
     tensor : NonnegativeTensor
         X, samples first.
-    costs : tuple of cost or None
-        One per axis; None leaves that mode out of the transport. All None is the KL loss.
-    relaxation : Relaxation
-        lam, alpha, beta.
+    loss : LossSpec
+        The data term.
     graph : csr_array or None
         V on the samples.
     graph_reg : float
@@ -33,24 +29,19 @@ class Problem:
     """
 
     tensor: NonnegativeTensor
-    costs: tuple[Cost | None, ...]
-    relaxation: Relaxation
+    loss: LossSpec
     graph: csr_array | None = None
     graph_reg: float = 0.0
 
-    def __post_init__(self) -> None:
-        if self.relaxation.psi == 1.0 and any(cost is not None for cost in self.costs):
-            allowed = "a finite positive number: an exact model marginal would freeze the factors"
-            raise InputError("reg_m_model", repr(self.relaxation.reg_m_model), allowed)
-
-    def place(self, engine: Engine, limits: TransportLimits) -> tuple[TransportLoss, SampleGraph | None]:
+    def place(self, engine: Engine) -> tuple[Loss, SampleGraph | None]:
         """Build kernels and graph on the engine: once for all restarts."""
-        dtype = self.tensor.values.dtype
-        kernels = tuple(
-            None if cost is None else build_kernel(cost, self.relaxation.reg, engine, dtype)
-            for cost in self.costs
-        )
-        loss = TransportLoss(engine, self.tensor, kernels, self.relaxation, limits)
+        loss = self.loss.place(engine, self.tensor)
         if self.graph is None or self.graph_reg == 0:
             return loss, None
-        return loss, place_graph(self.graph, self.graph_reg, engine, dtype)
+        return loss, place_graph(self.graph, self.graph_reg, engine, self.tensor.values.dtype)
+
+    def of_new_samples(self, samples: slice) -> Problem:
+        """Return the problem of some samples as new ones: tied neither by the loss nor by a graph."""
+        observed = None if self.tensor.observed is None else self.tensor.observed[samples]
+        part = NonnegativeTensor(self.tensor.values[samples], observed)
+        return Problem(part, self.loss.for_new_samples())

@@ -10,18 +10,16 @@ from gwntf.core import FloatArray, InputError
 from gwntf.engines import Engine
 from gwntf.solvers.callbacks import Callback
 from gwntf.solvers.initialization import INITS, start_factors
-from gwntf.solvers.loop import Settings, assess, run
-from gwntf.solvers.loss import ObjectiveTerms
+from gwntf.solvers.loop import Stopping, assess, run
+from gwntf.solvers.losses import ObjectiveTerms
 from gwntf.solvers.problem import Problem
 from gwntf.solvers.result import Result
-from gwntf.transport import TransportLimits
 
 
 def solve(
     problem: Problem,
     rank: int,
-    settings: Settings,
-    limits: TransportLimits,
+    stopping: Stopping,
     engine: Engine,
     *,
     init: object = "random",
@@ -36,22 +34,16 @@ def solve(
         raise InputError("n_init", repr(n_init), "1 unless init='random': other starts are all the same")
     tensor = problem.tensor
     starts = [start_factors(tensor, rank, init, rng) for _ in range(n_init)]
-    loss, graph = problem.place(engine, limits)
-    best: Result | None = None
+    loss, graph = problem.place(engine)
+    results = []
     for restart, start in enumerate(starts):
         factors = [engine.asarray(factor, tensor.values.dtype) for factor in start]
-        result = run(loss, graph, factors, settings, callbacks, restart)
-        if best is None or result.objective < best.objective:
-            best = result
-    if best is None:
-        raise InputError("n_init", repr(n_init), "an integer of at least 1")
-    return best
+        results.append(run(loss, graph, factors, stopping, callbacks, restart))
+    return min(results, key=lambda result: result.objective)
 
 
-def evaluate(
-    problem: Problem, factors: Sequence[FloatArray], limits: TransportLimits, engine: Engine
-) -> ObjectiveTerms:
+def evaluate(problem: Problem, factors: Sequence[FloatArray], engine: Engine) -> ObjectiveTerms:
     """F at given factors, term by term."""
-    loss, graph = problem.place(engine, limits)
+    loss, graph = problem.place(engine)
     placed = [engine.asarray(factor, problem.tensor.values.dtype) for factor in factors]
     return assess(loss, graph, placed)[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gwntf.core import FloatArray, Status
-from gwntf.solvers.loss import ObjectiveTerms
+from gwntf.solvers.losses import ObjectiveTerms
 
 
 @dataclass(frozen=True)
@@ -15,9 +15,11 @@ class Result:
     Attributes
     ----------
     factors : list of (I_n, R) arrays
-        Samples first; all other columns sum to one (except under update="paper").
+        Samples first. Under the Wasserstein loss the columns of all others sum to one (except with
+        update="paper"), under the least-squares loss they have Euclidean length one.
     objective_curve : (n_iter + 1,) array
-        F after k outer iterations at the plans of those factors; k = 0 is the start.
+        F after k outer iterations at the plans of those factors; k = 0 is the start. The least-squares
+        loss scales columns once more at the very end, after the last value.
     terms : ObjectiveTerms
         The last value, term by term.
     status : Status

@@ -1,10 +1,22 @@
-"""The factor step: what to do with the factors once the transports are known.
+"""The factor step: what to do with the factors once the target of the model is known.
 
-May import `geometry`, `problem`, `engines` and `core`, and speaks to arrays only through the engine. Start
-with `kl` (the KL-CP problem that the transports leave) and `graph_term` (the penalty on the samples).
+May import `geometry`, `problem`, `engines` and `core`, and speaks to arrays only through the engine. One
+file per loss: `kl` (the KL-CP problem that the transports leave) and `frobenius`; `graph_term` is the
+penalty on the samples.
 """
 
+from gwntf.updates.frobenius import least_squares_factor, unit_columns
 from gwntf.updates.graph_term import RULES, SampleRule, penalty
-from gwntf.updates.kl import numerators, printed_factor, ratio_to_model, step
+from gwntf.updates.kl import numerators, printed_factor, ratio_to_model, simplex_step
 
-__all__ = ["RULES", "SampleRule", "numerators", "penalty", "printed_factor", "ratio_to_model", "step"]
+__all__ = [
+    "RULES",
+    "SampleRule",
+    "least_squares_factor",
+    "numerators",
+    "penalty",
+    "printed_factor",
+    "ratio_to_model",
+    "simplex_step",
+    "unit_columns",
+]

@@ -30,7 +30,7 @@ def numerators(factors: Sequence[Array], ratio: Array) -> list[Array]:
     return [a * m for a, m in zip(factors, mttkrp_all(ratio, factors), strict=True)]
 
 
-def step(
+def simplex_step(
     engine: Engine,
     factors: Sequence[Array],
     ratio: Array,

@@ -1,0 +1,169 @@
+"""The parts that methods are put together from: an order, a loss, a graph."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from scipy.sparse import csr_array
+
+from gwntf.core import FloatArray, Relaxation
+from gwntf.estimators.base import Constraints, Factorization
+from gwntf.estimators.sklearn_compat import Interval, StrOptions
+from gwntf.geometry import (
+    GRAPH_METRICS,
+    GRAPH_WEIGHTS,
+    CostSpec,
+    SeparableCost,
+    check_costs,
+    check_graph,
+    neighbor_graph,
+    resolve_costs,
+)
+from gwntf.problem import NonnegativeTensor, fold_samples
+from gwntf.solvers import UPDATES, Frobenius, LossSpec, Wasserstein
+from gwntf.transport import TransportLimits
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Tensor(Factorization):
+    """Order: samples keep their axes; the rows of a 2-D X are folded to `sample_shape`."""
+
+    sample_shape: tuple[int, ...] | None = None
+
+    _own_constraints: ClassVar[Constraints] = {"sample_shape": [tuple, list, None]}
+
+    def _fold(self, values: FloatArray) -> FloatArray:
+        shape = None if self.sample_shape is None else tuple(self.sample_shape)
+        folded = fold_samples(values, shape)
+        self.sample_shape_ = folded.shape[1:]
+        return folded
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Matrix(Factorization):
+    """Order: every sample is one row, whatever its axes."""
+
+    def _fold(self, values: FloatArray) -> FloatArray:
+        self.sample_shape_ = values.shape[1:]
+        return values.reshape(len(values), -1)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LeastSquares(Factorization):
+    """Loss: 1/2 |X - X^|^2."""
+
+    def _check_loss(self, shape: tuple[int, ...]) -> None:  # noqa: ARG002
+        return None
+
+    def _loss(self, checked: None, tensor: NonnegativeTensor) -> LossSpec:  # noqa: ARG002
+        return Frobenius()
+
+    def _loss_of_new_samples(self) -> LossSpec:
+        return Frobenius()
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Transport(Factorization):
+    """Loss: entropic transport with relaxed marginals along the modes that have a cost."""
+
+    reg: float = 0.01
+    reg_m_data: float = 1.0
+    reg_m_model: float = 1.0
+    update: str = "mm"
+    inner_iter: int = 1
+    transport_max_iter: int = 10
+    transport_tol: float = 1e-6
+
+    _own_constraints: ClassVar[Constraints] = {
+        "reg": [Interval(numbers.Real, 0, None, closed="neither")],
+        "reg_m_data": [Interval(numbers.Real, 0, None, closed="right")],
+        "reg_m_model": [Interval(numbers.Real, 0, None, closed="neither")],
+        "update": [StrOptions(set(UPDATES))],
+        "inner_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+        "transport_max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+        "transport_tol": [Interval(numbers.Real, 0, None, closed="left")],
+    }
+
+    def _loss(self, checked: tuple[CostSpec, ...], tensor: NonnegativeTensor) -> LossSpec:
+        self.costs_ = resolve_costs(checked, tensor)
+        return self._wasserstein()
+
+    def _loss_of_new_samples(self) -> LossSpec:
+        return self._wasserstein().for_new_samples()
+
+    def _wasserstein(self) -> Wasserstein:
+        return Wasserstein(
+            self.costs_,
+            Relaxation(self.reg, self.reg_m_data, self.reg_m_model),
+            TransportLimits(self.transport_max_iter, self.transport_tol),
+            self.update,
+            self.inner_iter,
+        )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PerModeTransport(Tensor, Transport):
+    """A Wasserstein loss with one cost per axis."""
+
+    costs: str | Sequence[CostSpec] = "auto"
+
+    _own_constraints: ClassVar[Constraints] = {"costs": [StrOptions({"auto"}), list, tuple]}
+
+    def _check_loss(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
+        return check_costs(self._default_costs(shape) if self.costs == "auto" else self.costs, shape)
+
+    def _default_costs(self, shape: tuple[int, ...]) -> Any:  # noqa: ARG002
+        return "auto"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PixelTransport(Matrix, Transport):
+    """A Wasserstein loss with one cost between all entries of a sample; samples are not transported."""
+
+    cost: CostSpec = "grid"
+    sample_shape: tuple[int, ...] | None = None
+
+    _own_constraints: ClassVar[Constraints] = {"sample_shape": [tuple, list, None]}
+
+    def _fold(self, values: FloatArray) -> FloatArray:
+        if self.sample_shape is None:
+            return super()._fold(values)
+        self.sample_shape_ = fold_samples(values, tuple(self.sample_shape)).shape[1:]
+        return values
+
+    def _check_loss(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
+        city = isinstance(self.cost, str) and self.cost == "grid"
+        cost = SeparableCost.city_block(self.sample_shape_) if city else self.cost
+        return check_costs((None, cost), shape)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Graph(Factorization):
+    """A penalty that draws the embeddings of neighbouring samples together."""
+
+    graph_reg: float = 1.0
+    n_neighbors: int = 5
+    graph_weight: str = "binary"
+    graph_metric: str = "cosine"
+    graph: Any = None
+
+    _own_constraints: ClassVar[Constraints] = {
+        "graph_reg": [Interval(numbers.Real, 0, None, closed="left")],
+        "n_neighbors": [Interval(numbers.Integral, 1, None, closed="left")],
+        "graph_weight": [StrOptions(set(GRAPH_WEIGHTS))],
+        "graph_metric": [StrOptions(set(GRAPH_METRICS))],
+    }
+
+    def _check_graph(self, n_samples: int) -> csr_array | None:
+        return None if self.graph is None else check_graph(self.graph, n_samples)
+
+    def _build_graph(
+        self, given: csr_array | None, tensor: NonnegativeTensor
+    ) -> tuple[csr_array | None, float]:
+        if given is not None or self.graph_reg == 0:
+            return given, self.graph_reg
+        graph = neighbor_graph(tensor, self.n_neighbors, weight=self.graph_weight, metric=self.graph_metric)
+        return graph, self.graph_reg

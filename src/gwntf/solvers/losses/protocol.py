@@ -1,0 +1,105 @@
+"""What the outer loop and the projection ask of a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gwntf.core import Array
+from gwntf.engines import Engine
+from gwntf.geometry import SampleGraph
+from gwntf.problem import NonnegativeTensor
+from gwntf.transport import PlanTerms
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The data term at given factors.
+
+    Attributes
+    ----------
+    modes : tuple of PlanTerms or None
+        Per axis of X: transport, data and model part; None for a mode that is not transported.
+    misfit : float
+        KL(X | X^) or 1/2 |X - X^|^2 where no mode is transported, else zero.
+    carried : object
+        What the loss needs for the factor step that follows.
+    """
+
+    modes: tuple[PlanTerms | None, ...]
+    misfit: float
+    carried: Any
+
+
+@dataclass(frozen=True)
+class ObjectiveTerms:
+    """F, term by term.
+
+    Attributes
+    ----------
+    modes : tuple of PlanTerms or None
+        Per axis of X: transport, data and model part; None for a mode that is not transported.
+    misfit : float
+        KL(X | X^) or 1/2 |X - X^|^2 where no mode is transported, else zero.
+    graph : float
+        (mu/4) sum_ij V_ij |a_i - a_j|^2.
+    """
+
+    modes: tuple[PlanTerms | None, ...]
+    misfit: float
+    graph: float
+
+    @property
+    def total(self) -> float:
+        """F."""
+        plans = sum(terms.total for terms in self.modes if terms is not None)
+        return float(plans + self.misfit + self.graph)
+
+
+class Loss(Protocol):
+    """A data term placed on an engine with its data; may keep state from one evaluation to the next."""
+
+    @property
+    def engine(self) -> Engine:
+        """Owner of the arrays."""
+        ...
+
+    @property
+    def mass(self) -> float:
+        """sum(X), against which small changes of F are measured."""
+        ...
+
+    def forget(self) -> None:
+        """Drop all state, as a restart must."""
+        ...
+
+    def evaluate(self, factors: Sequence[Array]) -> Evaluation:
+        """Return the value at these factors and what the factor step needs."""
+        ...
+
+    def advance(
+        self, factors: Sequence[Array], evaluation: Evaluation, graph: SampleGraph | None
+    ) -> list[Array]:
+        """One factor step."""
+        ...
+
+    def finish(self, factors: Sequence[Array]) -> list[Array]:
+        """Bring the last factors into the scale in which they are returned."""
+        ...
+
+    def sample_step(self, factors: Sequence[Array]) -> tuple[Array, Array]:
+        """One step of every sample by itself, without graph; also the value of each sample before it."""
+        ...
+
+
+class LossSpec(Protocol):
+    """A loss before it meets data: configuration only."""
+
+    def place(self, engine: Engine, tensor: NonnegativeTensor) -> Loss:
+        """Build what can be shared by all restarts, kernels above all."""
+        ...
+
+    def for_new_samples(self) -> LossSpec:
+        """Return the same loss without any term that ties samples to each other."""
+        ...

@@ -1,0 +1,50 @@
+"""Factor updates for 1/2 |X - X^|^2: the classic multiplicative ratio.
+
+Data term and graph penalty are both quadratic, so the ratio of the negative to the positive part of the
+gradient is a true MM step for a factor with the others fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gwntf.core import Array
+from gwntf.engines import Engine
+from gwntf.geometry import SampleGraph
+
+
+def other_grams(factors: Sequence[Array], mode: int) -> Array:
+    """G: the entrywise product of the Gram matrices of all factors but one, A(-n)' A(-n)."""
+    product = None
+    for other, factor in enumerate(factors):
+        if other != mode:
+            gram = factor.T @ factor
+            product = gram if product is None else product * gram
+    return product
+
+
+def least_squares_factor(
+    engine: Engine, factors: Sequence[Array], product: Array, mode: int, graph: SampleGraph | None
+) -> Array:
+    """Return A(n) * (X_(n) A(-n) [+ mu V A]) / (A(n) G [+ mu D A]), given product = X_(n) A(-n)."""
+    xp = engine.xp
+    a = factors[mode]
+    numerator, denominator = product, a @ other_grams(factors, mode)
+    if graph is not None:
+        numerator = numerator + graph.weight * (graph.matrix @ a)
+        denominator = denominator + graph.weight * graph.degree * a
+    tiny = float(xp.finfo(a.dtype).smallest_normal)
+    return a * (numerator / xp.maximum(denominator, xp.full_like(denominator, tiny)))
+
+
+def unit_columns(engine: Engine, factors: Sequence[Array]) -> list[Array]:
+    """Scale columns to Euclidean length one, all scale moved to the first factor; empty ones stay."""
+    xp = engine.xp
+    samples, *rest = factors
+    scaled = []
+    for factor in rest:
+        norms = xp.sqrt(xp.sum(factor * factor, axis=0))
+        norms = xp.where(norms > 0, norms, xp.ones_like(norms))
+        scaled.append(factor / norms)
+        samples = samples * norms
+    return [samples, *scaled]
