@@ -1,7 +1,7 @@
 """Nonnegative matrix and tensor factorization under optimal-transport losses, with a graph on the samples."""
 
 from gwntf._version import __version__
-from gwntf.core import GwntfError, InputError, Status
+from gwntf.core import DataError, GwntfError, InputError, Status
 from gwntf.distances import (
     entropic_wasserstein_distance,
     objective,
@@ -21,6 +21,7 @@ __all__ = [
     "NMF",
     "SDNMF",
     "SWIFT",
+    "DataError",
     "GwntfError",
     "InputError",
     "Iteration",

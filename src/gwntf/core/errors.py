@@ -26,3 +26,7 @@ class InputError(GwntfError, ValueError):
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
         return type(self), (self.argument, self.given, self.allowed)
+
+
+class DataError(GwntfError, OSError):
+    """A data file that is not there, could not be had, or is not what it should be."""

@@ -66,7 +66,7 @@ def fold_samples(X: FloatArray, sample_shape: tuple[int, ...] | None) -> FloatAr
 
 
 def normalise_samples(tensor: NonnegativeTensor, norm: str | None) -> tuple[NonnegativeTensor, FloatArray]:
-    """Divide every sample by its norm ("l2", "l1" or None); return the tensor and the norms (1 for a sample of zeros).
+    """Divide every sample by its norm ("l2", "l1" or None); return tensor and norms (1 for zeros).
 
     Where entries are missing the norm is that of the observed ones, scaled up as if the missing ones were
     like them, so that a sample does not grow because less of it was seen.

@@ -1,0 +1,23 @@
+"""The paper's tables: what they consist of, how they are run, and what came out.
+
+May import `estimators`, `evaluation`, `datasets` and everything below. Start with `table` (a TOML file
+becomes a `Table`), then `runner` (runs, cached one file each) and `summary` (means, deviations, differences
+from the paper).
+"""
+
+from gwntf.experiments.runner import Run, RunResult, run_table
+from gwntf.experiments.summary import Cell, TableSummary, summarise
+from gwntf.experiments.table import Method, Table, find_table, load_table
+
+__all__ = [
+    "Cell",
+    "Method",
+    "Run",
+    "RunResult",
+    "Table",
+    "TableSummary",
+    "find_table",
+    "load_table",
+    "run_table",
+    "summarise",
+]
