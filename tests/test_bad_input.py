@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 import gwntf.estimators.base as base
 import gwntf.estimators.parts as parts
-from gwntf import GWNTF, InputError, SeparableCost
+from gwntf import GWNTF, InputError, SeparableCost, objective
 from gwntf.engines import get_engine
 from gwntf.problem import as_tensor
 from gwntf.solvers import Wasserstein
@@ -81,15 +81,21 @@ PARAMETERS = [
     ({"costs": (None, np.ones((3, 3)), None)}, r"costs\[1\]: got shape \(3, 3\); expected shape \(4, 4\)"),
     ({"costs": (None, -np.ones((4, 4)), None)}, r"costs\[1\]: got negative"),
     ({"costs": (None, np.full((4, 4), np.nan), None)}, r"costs\[1\]: got negative or non-finite"),
-    ({"costs": (None, np.ones((4, 3)), None)}, r"costs\[1\]: got type float64 with shape \(4, 3\)"),
-    ({"costs": (None, csr_array(np.ones((4, 4))), None)}, r"costs\[1\]: got type object"),
+    ({"costs": (None, np.ones((4, 3)), None)}, r"costs\[1\]: got shape \(4, 3\); expected a square"),
+    ({"costs": (None, csr_array(np.ones((4, 4))), None)}, r"costs\[1\]: got entries of type object"),
     ({"costs": (None, SeparableCost.city_block((3, 2)), None)}, r"costs\[1\]: got a SeparableCost over 6"),
     ({"graph": np.ones((5, 5))}, r"graph: got shape \(5, 5\)"),
     ({"graph": np.triu(np.ones((6, 6)))}, "graph: got an asymmetric matrix"),
     ({"graph": -np.ones((6, 6))}, "graph: got negative"),
-    ({"graph": "knn"}, "graph: got str"),
+    ({"graph": "knn"}, "graph: got entries of type"),
     ({"sample_shape": (2, 2)}, r"sample_shape: got \(2, 2\) for X of 3 dimensions"),
+    ({"graph": [[1, 2], [3]]}, "graph: got list that is no array"),
+    ({"graph": 1j * np.ones((6, 6))}, "graph: got entries of type complex"),
+    ({"graph": np.ones(6)}, "graph: got type float64 with 1 dimension"),
+    ({"costs": (None, [[1, 2], [3]], None)}, r"costs\[1\]: got list that is no array"),
+    ({"init": [np.ones((6, 2)), "factor", np.ones((3, 2))]}, r"init\[1\]: got entries of type"),
     ({"callbacks": print}, "'callbacks'"),
+    ({"callbacks": [1]}, r"callbacks\[0\]: got int"),
     ({"progress": "yes"}, "'progress'"),
     ({"random_state": "seed"}, "'random_state'"),
 ]
@@ -103,7 +109,7 @@ def test_bad_parameters(params, message, monkeypatch):
         GWNTF(**{"n_components": 2, **params}).fit(GOOD)
 
 
-@pytest.mark.parametrize("shape", [(3, 5), (-2, -6), (0, 12), (13,)])
+@pytest.mark.parametrize("shape", [(3, 5), (-2, -6), (0, 12), (13,), (12.0,), ("12",)])
 def test_sample_shape_that_does_not_divide(shape):
     with pytest.raises(InputError, match=r"sample_shape: got .* expected positive sizes whose product"):
         GWNTF(2, sample_shape=shape).fit(GOOD.reshape(6, 12))
@@ -123,8 +129,32 @@ def test_new_samples_of_another_shape():
         model.transform(np.ones((2, 4, 5)))
     with pytest.raises(ValueError, match="features"):
         model.transform(np.ones((2, 3, 3)))
-    with pytest.raises(InputError, match=r"Z: got shape \(2, 3\)"):
-        model.inverse_transform(np.ones((2, 3)))
+    for Z, message in [
+        (np.ones((2, 3)), r"Z: got shape \(2, 3\)"),
+        ([["a", "b"]], "Z: got entries of type"),
+        ([[np.nan, 1.0]], "Z: got entries that are not finite"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            model.inverse_transform(Z)
+
+
+def test_a_start_whose_objective_is_infinite():
+    factors = [np.ones((6, 1)), np.eye(4)[:, :1], np.ones((3, 1))]
+    with pytest.raises(InputError, match="init: got a start at which the objective is inf"):
+        GWNTF(1, init=factors, costs=(None, None, None), graph_reg=0).fit(GOOD)
+
+
+def test_norms_beyond_the_number_type():
+    with pytest.raises(InputError, match="a sample whose norm 6e\\+38 is out of range"):
+        GWNTF(1).fit(np.full((5, 4), 3e38, np.float32))
+
+
+def test_objective_arguments():
+    with pytest.raises(InputError, match=r"factors\[0\]: got shape"):
+        objective(GOOD, [[1, 1], [1, 1], [1, 1]])
+    factors = [np.ones((size, 2)) for size in GOOD.shape]
+    with pytest.raises(InputError, match="graph_reg: got -5"):
+        objective(GOOD, factors, graph=np.ones((6, 6)), graph_reg=-5)
 
 
 def test_sample_of_which_nothing_was_observed():

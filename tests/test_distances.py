@@ -113,6 +113,29 @@ def test_separable_cost_needs_no_matrix_but_agrees_with_it(rng):
         assert math.isclose(separable, dense, rel_tol=1e-9)
 
 
+@pytest.mark.parametrize("size", [1e-20, 1e-12, 1e10, 1e20])
+def test_exact_distances_are_homogeneous_at_any_mass(size, rng):
+    x, y = rng.random(6), rng.random(6)
+    for weights in ({}, {"reg_m_data": 1.0, "reg_m_model": 0.5}):
+        a, b = (x / x.sum(), y / y.sum()) if not weights else (x, y)
+        expected = wasserstein_distance(a, b, **weights)
+        found = wasserstein_distance(size * a, size * b, **weights)
+        assert math.isclose(found / size, expected, rel_tol=1e-6)
+
+
+def test_an_exact_marginal_that_nothing_can_hold_costs_infinitely():
+    assert entropic_wasserstein_distance([1, 1], [0, 0], reg_m_data=math.inf, reg_m_model=1) == math.inf
+    assert entropic_wasserstein_distance([0, 0], [1, 1], reg_m_data=1, reg_m_model=math.inf) == math.inf
+
+
+def test_float32_histograms_settle_without_a_warning(rng):
+    X, Y = (values.astype(np.float32) for values in histograms(rng))
+    balanced = wasserstein_matrix_distance(X, Y, reg=0.1)
+    relaxed = wasserstein_matrix_distance(X, Y, reg=0.1, reg_m_data=1, reg_m_model=1)
+    assert np.isfinite([balanced, relaxed]).all()
+    assert np.isfinite(wasserstein_matrix_distance(X, 1e60 * Y.astype(float), reg_m_data=1, reg_m_model=1))
+
+
 def test_empty_vectors():
     assert wasserstein_distance([0, 0], [0, 0]) == 0
     assert wasserstein_distance([0, 0], [1, 2], reg_m_data=1, reg_m_model=2) == 6
@@ -128,17 +151,26 @@ def test_too_few_scalings_are_told():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: wasserstein_distance([1, 0], [1, 1]), "Y: got masses 1 and 2 in column 0"),
+        (lambda: wasserstein_distance([1, 0], [1, 1]), "y: got a column 0 of mass 2, against 1"),
         (lambda: wasserstein_distance([[1]], [1]), "x: got 2 dimension"),
         (lambda: wasserstein_distance([1, 2], [3]), "y: got length 1"),
         (lambda: wasserstein_distance([1, -2], [3, 1]), "x: got negative entries"),
         (lambda: wasserstein_distance([1, 0], [0, 1], "cosine"), "cost: got 'cosine'"),
-        (lambda: wasserstein_distance([1, 0], [0, 1], np.ones((3, 3))), r"costs\[0\]: got shape \(3, 3\)"),
+        (lambda: wasserstein_distance([1, 0], [0, 1], np.ones((3, 3))), r"cost: got shape \(3, 3\)"),
         (lambda: wasserstein_distance([1], [1], reg_m_data=1.0), "both inf or both finite"),
         (lambda: entropic_wasserstein_distance([1], [1], reg=0), "reg: got 0"),
         (lambda: entropic_wasserstein_distance([1], [1], reg_m_data=-1), "reg_m_data: got -1"),
         (lambda: wasserstein_tensor_distance(np.ones((2, 2)), np.ones((2, 3))), r"Y: got shape \(2, 3\)"),
         (lambda: wasserstein_tensor_distance(np.ones((2, 2)), np.ones((2, 2)), reg=-1), "reg: got -1"),
+        (
+            lambda: wasserstein_tensor_distance(np.ones((2, 2)), np.ones((2, 2)), (None, None)),
+            "costs: got only None",
+        ),
+        (lambda: wasserstein_matrix_distance(np.ones((2, 2)), np.ones((2, 2)), None), "cost: got None"),
+        (lambda: wasserstein_matrix_distance(np.ones((2, 2, 2)), np.ones((2, 2, 2))), "X: got 3 dimensions"),
+        (lambda: wasserstein_matrix_distance([[1, 2], [3]], [[1]]), "X: got list that is no array"),
+        (lambda: entropic_wasserstein_distance([1], [1], max_iter=-5), "max_iter: got -5"),
+        (lambda: entropic_wasserstein_distance([1], [1], tol=np.nan), "tol: got nan"),
     ],
 )
 def test_bad_input_is_told(call, message):

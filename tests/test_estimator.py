@@ -114,7 +114,7 @@ def test_transform_minimises_the_objective_of_a_sample(digits):
     model = small(costs=(None, "grid", "grid"), graph_reg=0, transport_max_iter=60, transport_tol=1e-10).fit(
         X
     )
-    model.set_params(max_iter=500, tol=1e-9)
+    model.set_params(max_iter=500, tol=0)
     Z = model.transform(X[:3])
     from gwntf import objective
 
@@ -308,6 +308,59 @@ def test_what_lies_under_a_missing_entry_does_not_matter(digits):
     np.testing.assert_allclose(-model.score(holed), relative_error(tensor, model.reconstruct(holed)))
     scale = np.sqrt(np.nanmean(holed**2, axis=(1, 2)) * 64)
     np.testing.assert_allclose(model.sample_scale_, scale)
+
+
+def test_scores_at_extreme_scales(fitted, digits):
+    X = digits[0][:20]
+    usual = fitted.score(X)
+    for size in (1e-200, 1e200):
+        np.testing.assert_allclose(fitted.score(size * X), usual, rtol=1e-6)
+
+
+def test_labels_do_not_outlive_their_fit(digits):
+    model = small(max_iter=2)
+    model.fit_predict(digits[0][:30])
+    assert not hasattr(model.fit(digits[0][:20]), "labels_")
+
+
+def test_transform_says_when_it_has_not_settled(digits):
+    model = small().fit(digits[0][:40]).set_params(max_iter=2, tol=1e-9)
+    with pytest.warns(ConvergenceWarning, match="5 of 5 new samples had not settled"):
+        model.transform(digits[0][:5])
+
+
+def test_new_samples_stop_by_the_rule_of_the_objective(rng):
+    """Literal KL steps for one sample, ended where F falls by at most tol * max(|F|, sum(x))."""
+    X = rng.random((30, 6))
+    model = small(n_components=3, costs=(None, None), graph_reg=0, sample_norm=None).fit(X)
+    model.set_params(max_iter=500, tol=1e-3)
+    x, H = X[0], model.components_.T
+    z, last = np.full(3, x.sum() / 3), np.inf
+    while True:
+        y = H @ z
+        value = (x * np.log(x / y) - x + y).sum()
+        if last - value <= 1e-3 * max(abs(value), x.sum()):
+            break
+        z, last = z * (H.T @ (x / y)), value
+    np.testing.assert_allclose(model.transform(X[:1])[0], z, rtol=1e-9)
+
+
+def test_transform_after_the_printed_rule_counts_the_mass_of_components(rng):
+    X = rng.random((20, 6))
+    model = small(n_components=2, costs=(None, None), graph_reg=0, update="paper", sample_norm=None).fit(X)
+    model.set_params(max_iter=400, tol=0)
+    fitted_mass = model.inverse_transform(model.transform(X)).sum(axis=1)
+    np.testing.assert_allclose(fitted_mass, X.sum(axis=1), rtol=1e-6)
+
+
+def test_labels_by_rotation_do_not_see_the_length_of_rows(rng):
+    from gwntf.estimators.labels import assign
+
+    embedding = np.repeat(np.eye(3), 20, axis=0) + 0.05 * rng.random((60, 3))
+    lengths = rng.uniform(0.01, 100, (60, 1))
+    for how in ("discretize", "cluster_qr"):
+        labels = assign(lengths * embedding, 3, how, 0)
+        assert clustering_accuracy(np.repeat(range(3), 20), labels) == 1
 
 
 def test_l1_and_no_normalisation(digits):

@@ -47,8 +47,28 @@ def test_one_element_modes_cost_nothing(name, rng):
     np.testing.assert_array_equal(resolve(name, NonnegativeTensor(rng.random((1, 4))), 0), [[0]])
 
 
-def test_identical_slices_are_no_division_by_zero():
-    assert resolve("euclidean", NonnegativeTensor(np.ones((3, 4))), 0).max() == 0
+@pytest.mark.parametrize("holes", [False, True])
+def test_identical_slices_cost_nothing(holes, rng):
+    """Rounding errors of equal rows are not blown up by the scaling."""
+    rows = np.tile(rng.random(64), (5, 1))
+    tensor = NonnegativeTensor(rows, np.ones_like(rows, bool) if holes else None)
+    assert resolve("euclidean", tensor, 0).max() == 0
+    assert resolve("cosine", tensor, 0).max() < 1e-12
+
+
+@pytest.mark.parametrize("name", ["cosine", "euclidean"])
+def test_nothing_is_away_from_itself(name, rng):
+    X = rng.random((5, 6))
+    X[2] = 0
+    np.testing.assert_array_equal(np.diag(resolve(name, NonnegativeTensor(X), 0)), 0)
+
+
+def test_slices_that_share_no_entry_are_far_apart():
+    X = np.array([[1.0, 2.0, 0, 0], [0, 0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]])
+    observed = X > 0
+    for name in ("cosine", "euclidean"):
+        cost = resolve(name, NonnegativeTensor(X, observed), 0)
+        assert cost[0, 1] == cost.max() == 1
 
 
 def test_arrays_are_never_rescaled(rng):
@@ -141,6 +161,15 @@ def test_graph_ignores_entries_that_one_of_the_two_lacks():
     observed[1, :4] = False
     graph = neighbor_graph(NonnegativeTensor(X, observed), 1).toarray()
     assert graph[0, 1] == 1
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("holes", [False, True])
+def test_equal_samples_have_self_tuning_weight_one(metric, holes, rng):
+    rows = np.repeat(rng.random((6, 50)), 10, axis=0)
+    tensor = NonnegativeTensor(rows, np.ones_like(rows, bool) if holes else None)
+    graph = neighbor_graph(tensor, 5, weight="self-tuning", metric=metric)
+    assert set(graph.data) == {1.0}
 
 
 def test_duplicates_zero_samples_and_single_samples_are_harmless():

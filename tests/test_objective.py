@@ -88,6 +88,15 @@ def test_missing_entries_leave_the_objective():
     assert math.isclose(holed.total, cut.total, rel_tol=1e-10)
 
 
+def test_missing_entries_leave_the_kl_loss_too():
+    problem, factors = random_problem((3, 4), modes=(), graph=False, seed=1)
+    X = problem.tensor.values.copy()
+    X[:, 2] = np.nan
+    keep = [0, 1, 3]
+    holed = objective(X, factors, (None, None), missing="ignore")
+    assert math.isclose(holed.total, oracles.kl(X[:, keep], oracles.kruskal(factors)[:, keep]), rel_tol=1e-12)
+
+
 def test_float32_data_is_summed_in_float64(rng):
     X = rng.random((2000, 30)).astype(np.float32)
     factors = [rng.random((2000, 2)), rng.random((30, 2))]

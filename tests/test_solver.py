@@ -15,6 +15,7 @@ from gwntf.problem import NonnegativeTensor, reconstruct, relative_error
 from gwntf.solvers import ProgressBar, Stopping, solve
 from gwntf.solvers.initialization import _rank_one, start_factors
 from gwntf.transport import TransportLimits
+from gwntf.updates import RULES, simplex_step
 from tests.problems import fit, random_problem, with_loss
 
 ENGINE = get_engine("numpy")
@@ -79,6 +80,34 @@ def test_restarts_keep_the_best_objective_and_draw_anew():
     assert best.objective == min(seen.values())
     first = start(problem)
     assert first.objective == seen[0]
+
+
+def test_a_restart_knows_nothing_of_the_one_before():
+    problem, _ = random_problem((8, 5, 4), seed=3)
+    few = with_loss(problem, limits=TransportLimits(2, 0.0))
+    curves: dict[int, list[float]] = {0: [], 1: []}
+    stopping = Stopping(max_iter=4, tol=0.0)
+    rng = np.random.RandomState(0)
+    solve(
+        few,
+        3,
+        stopping,
+        ENGINE,
+        n_init=2,
+        rng=rng,
+        callbacks=[lambda n: curves[n.restart].append(n.objective)],
+    )
+    again = np.random.RandomState(0)
+    second = [start_factors(problem.tensor, 3, "random", again) for _ in range(2)][1]
+    alone = fit(few, second, max_iter=4, limits=TransportLimits(2, 0.0))
+    np.testing.assert_allclose(curves[1], alone.objective_curve[1:], rtol=1e-12)
+
+
+def test_stopping_ends_all_restarts():
+    problem, _ = random_problem((8, 5, 4), seed=3)
+    seen = []
+    start(problem, n_init=4, callbacks=[lambda news: seen.append(news.restart) or True])
+    assert seen == [0]
 
 
 def test_restarts_share_kernels_and_graph(monkeypatch):
@@ -164,6 +193,15 @@ def test_nndsvd_beyond_the_available_rank_is_random_and_positive():
     assert all(np.isfinite(factor).all() and (factor > 0).all() for factor in factors)
 
 
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_nndsvd_does_not_depend_on_the_scale_of_the_data(scale, rng):
+    matrix = rng.random((4, 2)) @ rng.random((2, 3))
+    usual = start_factors(NonnegativeTensor(matrix), 5, "nndsvd", np.random.RandomState(0))
+    scaled = start_factors(NonnegativeTensor(scale * matrix), 5, "nndsvd", np.random.RandomState(0))
+    np.testing.assert_allclose(scaled[0], scale * usual[0], rtol=1e-6)
+    assert scaled[0].sum(axis=0).min() > 1e-3 * scaled[0].sum()
+
+
 def test_best_rank_one_tensor_is_nonnegative_and_stationary(rng):
     tensor = rng.random((4, 3, 5))
     vectors, weight = _rank_one(tensor)
@@ -197,9 +235,14 @@ def test_warm_starts_reach_solved_transports_that_cold_ones_do_not(monkeypatch):
 
 def test_dead_components_stay_finite():
     problem, factors = random_problem((5, 4, 3), seed=0)
-    factors[0][:, 1] = 1e-320
+    factors[0][:, 1] = 1e-320  # squares to nothing: the component dies in the first step
+    factors[1][:, 1] *= 1e-5
     result = fit(problem, factors, max_iter=5)
     assert all(np.isfinite(factor).all() for factor in result.factors)
+    dead = simplex_step(
+        ENGINE, [np.zeros((5, 1)), np.full((4, 1), 0.25)], np.ones((5, 4)), 1.0, None, RULES["mm"], 1
+    )
+    np.testing.assert_array_equal(dead[1], np.full((4, 1), 0.25))
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,18 @@ Imports nothing from the package. Start with `errors` (how bad input is reported
 stopped).
 """
 
-from gwntf.core.errors import DataError, GwntfError, InputError
+from gwntf.core.errors import DataError, GwntfError, InputError, MissingLibraryError
 from gwntf.core.relaxation import Relaxation
 from gwntf.core.status import Status
 from gwntf.core.types import Array, FloatArray
 
-__all__ = ["Array", "DataError", "FloatArray", "GwntfError", "InputError", "Relaxation", "Status"]
+__all__ = [
+    "Array",
+    "DataError",
+    "FloatArray",
+    "GwntfError",
+    "InputError",
+    "MissingLibraryError",
+    "Relaxation",
+    "Status",
+]

@@ -28,5 +28,9 @@ class InputError(GwntfError, ValueError):
         return type(self), (self.argument, self.given, self.allowed)
 
 
+class MissingLibraryError(GwntfError, ImportError):
+    """An optional library that is needed now and not installed."""
+
+
 class DataError(GwntfError, OSError):
     """A data file that is not there, could not be had, or is not what it should be."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gwntf.core import InputError
-from gwntf.distances.columns import column_distances
-from gwntf.geometry import check_costs, resolve_costs
+import numpy as np
+
+from gwntf.core import FloatArray, InputError
+from gwntf.distances.columns import Distance
+from gwntf.geometry import CostSpec, check_cost, check_costs, resolve_costs
 from gwntf.problem import NonnegativeTensor, as_tensor, unfold
 
 
@@ -47,16 +49,13 @@ def wasserstein_matrix_distance(
     >>> wasserstein_matrix_distance([[1, 2], [0, 1]], [[0, 2], [1, 1]], reg=0)
     1.0
     """
-    return wasserstein_tensor_distance(
-        X,
-        Y,
-        (cost, None),
-        reg=reg,
-        reg_m_data=reg_m_data,
-        reg_m_model=reg_m_model,
-        max_iter=max_iter,
-        tol=tol,
-    )
+    distance = Distance(reg, reg_m_data, reg_m_model, max_iter, tol)
+    data, model = _pair(X, Y)
+    if data.ndim != 2:
+        raise InputError("X", f"{data.ndim} dimensions", "a matrix")
+    if cost is None:
+        raise InputError("cost", "None", "a named cost, a square array or a SeparableCost")
+    return _measure(data, model, (check_cost(cost, len(data), "cost"), None), distance)
 
 
 def wasserstein_tensor_distance(
@@ -94,23 +93,27 @@ def wasserstein_tensor_distance(
     >>> wasserstein_tensor_distance(X, Y, costs=(None, None, "grid"), reg=0)
     1.0
     """
-    x, y = as_tensor(X, name="X"), as_tensor(Y, name="Y")
+    distance = Distance(reg, reg_m_data, reg_m_model, max_iter, tol)
+    data, model = _pair(X, Y)
+    specs = check_costs(costs, data.shape)
+    if all(spec is None for spec in specs):
+        raise InputError("costs", "only None", "a cost for at least one axis")
+    return _measure(data, model, specs, distance)
+
+
+def _pair(X: Any, Y: Any) -> tuple[FloatArray, FloatArray]:
+    x, y = (as_tensor(values, name=name, dtype=np.float64) for name, values in (("X", X), ("Y", Y)))
     if x.values.shape != y.values.shape:
         raise InputError("Y", f"shape {y.values.shape}", f"the shape of X, {x.values.shape}")
-    if not reg >= 0:
-        raise InputError("reg", repr(reg), "a positive number, or 0 for the exact distance")
-    if reg == 0 and math.isinf(reg_m_data) != math.isinf(reg_m_model):
-        given = f"reg_m_data={reg_m_data}, reg_m_model={reg_m_model}"
-        raise InputError("reg_m_data, reg_m_model", given, "both inf or both finite where reg is 0")
-    data = x.values
-    model = y.values.astype(data.dtype)
-    resolved = resolve_costs(check_costs(costs, data.shape), NonnegativeTensor(data))
-    return float(
-        sum(
-            column_distances(
-                unfold(data, mode), unfold(model, mode), cost, reg, reg_m_data, reg_m_model, max_iter, tol
-            ).sum()
-            for mode, cost in enumerate(resolved)
-            if cost is not None
-        )
-    )
+    return x.values, y.values
+
+
+def _measure(data: FloatArray, model: FloatArray, specs: tuple[CostSpec, ...], distance: Distance) -> float:
+    """Sum the distances of all fibers along the axes that have a cost."""
+    resolved = resolve_costs(specs, NonnegativeTensor(data))
+    by_mode = [
+        distance.between_columns(unfold(data, mode), unfold(model, mode), cost).sum()
+        for mode, cost in enumerate(resolved)
+        if cost is not None
+    ]
+    return float(sum(by_mode))

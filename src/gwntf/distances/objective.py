@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from gwntf.core import Relaxation
 from gwntf.engines import get_engine
 from gwntf.geometry import check_costs, check_graph, resolve_costs
-from gwntf.problem import as_factors, as_tensor
+from gwntf.problem import as_factors, as_real_array, as_tensor
 from gwntf.solvers import ObjectiveTerms, Problem, Wasserstein, evaluate
 from gwntf.transport import TransportLimits
 
@@ -56,7 +58,8 @@ def objective(
     tensor = as_tensor(X, missing=missing)
     shape = tensor.values.shape
     specs = check_costs(costs, shape)
-    rank = len(factors[0][0]) if len(factors) and len(factors[0]) else 0
+    first = as_real_array(factors[0], "factors[0]") if len(factors) else np.empty((0, 0))
+    rank = first.shape[-1] if first.ndim == 2 else 0
     checked = as_factors(list(factors), shape, rank, name="factors")
     ready = None if graph is None else check_graph(graph, shape[0])
     relaxation = Relaxation(reg, reg_m_data, reg_m_model)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import FloatArray, InputError
-from gwntf.distances.columns import column_distances
-from gwntf.geometry import Cost, check_costs, resolve_costs
-from gwntf.problem import NonnegativeTensor, as_tensor
+from gwntf.distances.columns import Distance
+from gwntf.geometry import check_cost, resolve_cost
+from gwntf.problem import NonnegativeTensor, as_real_array, as_tensor
 
 _VECTOR_COSTS = ("grid", "grid2")
 
@@ -47,11 +47,7 @@ def wasserstein_distance(
     >>> wasserstein_distance([1, 0, 0], [0, 0, 1])
     1.0
     """
-    if math.isinf(reg_m_data) != math.isinf(reg_m_model):
-        given = f"reg_m_data={reg_m_data}, reg_m_model={reg_m_model}"
-        raise InputError("reg_m_data, reg_m_model", given, "both inf or both finite in the exact distance")
-    a, b, matrix = _vectors(x, y, cost)
-    return float(column_distances(a, b, matrix, 0.0, reg_m_data, reg_m_model, 0, 0.0)[0])
+    return _between(x, y, cost, Distance(0.0, reg_m_data, reg_m_model))
 
 
 def entropic_wasserstein_distance(
@@ -95,24 +91,25 @@ def entropic_wasserstein_distance(
     """
     if not reg > 0:
         raise InputError("reg", repr(reg), "a positive number; for reg=0 use wasserstein_distance")
-    a, b, matrix = _vectors(x, y, cost)
-    return float(column_distances(a, b, matrix, reg, reg_m_data, reg_m_model, max_iter, tol)[0])
+    return _between(x, y, cost, Distance(reg, reg_m_data, reg_m_model, max_iter, tol))
 
 
-def _vectors(x: Any, y: Any, cost: Any) -> tuple[FloatArray, FloatArray, Cost]:
-    """Check two vectors and their cost; return them as columns."""
-    columns = []
-    for name, vector in (("x", x), ("y", y)):
-        values = np.asarray(vector)
-        if values.ndim != 1:
-            raise InputError(name, f"{values.ndim} dimension(s)", "a vector")
-        columns.append(as_tensor(values[:, None], name=name, dtype=np.float64).values)
-    if len(columns[0]) != len(columns[1]):
-        raise InputError("y", f"length {len(columns[1])}", f"the length of x, {len(columns[0])}")
+def _between(x: Any, y: Any, cost: Any, distance: Distance) -> float:
+    """Check two vectors and their cost, and measure."""
+    a, b = (_column(vector, name) for name, vector in (("x", x), ("y", y)))
+    if len(a) != len(b):
+        raise InputError("y", f"length {len(b)}", f"the length of x, {len(a)}")
+    allowed = "'grid', 'grid2', a square array or a SeparableCost"
     if cost is None or (isinstance(cost, str) and cost not in _VECTOR_COSTS):
-        raise InputError("cost", repr(cost), "'grid', 'grid2', a square array or a SeparableCost")
-    specs = check_costs((cost, None), columns[0].shape)
-    resolved = resolve_costs(specs, NonnegativeTensor(columns[0]))[0]
+        raise InputError("cost", repr(cost), allowed)
+    resolved = resolve_cost(check_cost(cost, len(a), "cost"), NonnegativeTensor(a), 0)
     if resolved is None:
-        raise InputError("cost", repr(cost), "'grid', 'grid2', a square array or a SeparableCost")
-    return columns[0], columns[1], resolved
+        raise InputError("cost", repr(cost), allowed)
+    return float(distance.between_columns(a, b, resolved, name="y")[0])
+
+
+def _column(vector: Any, name: str) -> FloatArray:
+    values = as_real_array(vector, name)
+    if values.ndim != 1:
+        raise InputError(name, f"{values.ndim} dimension(s)", "a vector")
+    return as_tensor(values[:, None], name=name, dtype=np.float64).values

@@ -14,8 +14,9 @@ from gwntf.core import Array, FloatArray
 class Engine(Protocol):
     """An array library and a way in and out of it.
 
-    `xp` follows the Python array API standard (2023.12), so that the mathematics is written once:
-    ``engine.xp.exp(a)``, ``a @ b``, ``a.reshape(...)``.
+    `xp` has the functions of the Python array API standard, so that the mathematics is written once. Beside them
+    it uses what NumPy arrays and torch tensors share: the methods ``reshape``, ``swapaxes`` and ``sum``, operators, and
+    reading and writing by integer arrays.
     """
 
     @property

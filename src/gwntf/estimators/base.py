@@ -25,6 +25,7 @@ from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples,
 from gwntf.problem import (
     NonnegativeTensor,
     as_factors,
+    as_real_array,
     as_tensor,
     khatri_rao,
     normalise_samples,
@@ -133,6 +134,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self
         """
         self._validate_params()
+        for place, callback in enumerate(self.callbacks or ()):
+            if not callable(callback):
+                raise InputError(f"callbacks[{place}]", type(callback).__name__, "a callable")
         raw = self._tensor(X, reset=True)
         shape = raw.values.shape
         checked, given = self._check_loss(shape), self._check_graph(shape[0])
@@ -152,6 +156,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 rng=check_random_state(self.random_state),
                 callbacks=callbacks,
             )
+        self.__dict__.pop("labels_", None)
         self.factors_ = result.factors
         self.embedding_ = result.factors[0]
         self.components_ = khatri_rao(result.factors[1:]).T
@@ -192,17 +197,20 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            In normalised scale (see `sample_norm`); each sample is independent of the others.
+            In normalised scale (see `sample_norm`); each sample is independent of the others and stops by the
+            rule of the fit (`max_iter`, `tol`).
         """
         return self._embed(X)[0]
 
     def inverse_transform(self, Z: Any) -> FloatArray:
         """Return the model of embedded samples, in normalised scale and in the layout of the X of `fit`."""
         check_is_fitted(self)
-        embedding = np.asarray(Z)
+        embedding = as_real_array(Z, "Z")
         width = self.embedding_.shape[1]
         if embedding.ndim != 2 or embedding.shape[1] != width:
             raise InputError("Z", f"shape {embedding.shape}", f"shape (n_samples, {width})")
+        if not np.isfinite(embedding).all():
+            raise InputError("Z", "entries that are not finite", "finite numbers")
         rows: FloatArray = embedding @ self.components_
         return rows.reshape(len(rows), *self._layout)
 
@@ -247,7 +255,12 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tensor, scale = normalise_samples(raw, self.sample_norm)
         problem = Problem(tensor, self._loss_of_new_samples())
         stopping = Stopping(self.max_iter, self.tol)
-        embedding = project(problem, self.factors_[1:], stopping, get_engine(self.engine))
+        embedding, unsettled = project(problem, self.factors_[1:], stopping, get_engine(self.engine))
+        if unsettled and self.tol > 0:
+            message = (
+                f"{unsettled} of {len(embedding)} new samples had not settled: raise `max_iter` or `tol`."
+            )
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
         return embedding, scale, raw
 
     def _warn_unless_converged(self) -> None:

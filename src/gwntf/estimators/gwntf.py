@@ -106,8 +106,8 @@ class GWNTF(Graph, PerModeTransport):
         Norm of each training sample.
     sample_shape_ : tuple
         Shape of one sample.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+    n_features_in_ : int
+        Size of the second axis of X, as scikit-learn counts; a sample has the shape `sample_shape_`.
 
     Examples
     --------

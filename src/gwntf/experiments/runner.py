@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from gwntf import estimators
 from gwntf._version import __version__
 from gwntf.core import DataError, FloatArray
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
+from gwntf.estimators.labels import assign
 from gwntf.evaluation import clustering_scores
 from gwntf.experiments.table import Method, Table
 from gwntf.geometry import check_costs, neighbor_graph, resolve_costs
@@ -27,6 +28,8 @@ from gwntf.problem import as_tensor, normalise_samples
 from gwntf.solvers import Iteration
 
 _SHOWN = 10
+
+GraphKey = tuple[int, str, str]
 
 
 @dataclass(frozen=True)
@@ -72,22 +75,26 @@ class RunResult:
 
 @dataclass(frozen=True)
 class Setting:
-    """What all runs on a data set share: data, graph and costs, computed once."""
+    """What all runs on a data set share: data, graphs (by their parameters) and costs, computed once."""
 
     X: FloatArray
     y: NDArray[np.int_]
-    graph: Any
+    graphs: Mapping[GraphKey, Any]
     sample_cost: FloatArray
 
 
-def load_setting(dataset: str) -> Setting:
-    """Load a data set and compute what its runs share."""
+def load_setting(dataset: str, methods: Iterable[Method]) -> Setting:
+    """Load a data set and compute what the runs of these methods share."""
     loaders = {"coil20": load_coil20, "pie_pose27": load_pie_pose27, "digits": load_digits_tensor}
     X, y = loaders[dataset]()
     tensor, _ = normalise_samples(as_tensor(X), "l2")
     specs = check_costs(["cosine", *[None] * (X.ndim - 1)], X.shape)
     sample_cost = resolve_costs(specs, tensor)[0]
-    return Setting(X, y, neighbor_graph(tensor, 5), np.asarray(sample_cost))
+    keys = {_graph_key(method) for method in methods if method.estimator != "KMeans"}
+    graphs = {
+        key: neighbor_graph(tensor, key[0], weight=key[1], metric=key[2]) for key in keys if key is not None
+    }
+    return Setting(X, y, graphs, np.asarray(sample_cost))
 
 
 def run_table(
@@ -159,13 +166,16 @@ def read_result(cache: Path, run: Run) -> RunResult | None:
         ) from error
 
 
-def pictures_of(cache: Path, run: Run) -> dict[str, Any] | None:
-    """Return the arrays kept of the first run of a method, for reports."""
-    path = cache / f"{run.key}.npz"
-    if not path.exists():
-        return None
-    with np.load(path, allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in arrays.files}
+def first_pictures(table: Table, cache: Path, engine: str | None = None) -> dict[str, dict[str, Any]]:
+    """Return, by method, the arrays kept of its first run for reports; k-means has none."""
+    found = {}
+    for method in table.methods:
+        run = Run(table.dataset, _with_engine(method, engine), table.kmeans_starts, table.score_at, 0)
+        path = cache / f"{run.key}.npz"
+        if path.exists():
+            with np.load(path, allow_pickle=False) as arrays:
+                found[method.name] = {name: arrays[name] for name in arrays.files}
+    return found
 
 
 def _in_parallel(runs: list[Run], cache: Path, jobs: int | None) -> Iterator[tuple[str, RunResult]]:
@@ -173,7 +183,7 @@ def _in_parallel(runs: list[Run], cache: Path, jobs: int | None) -> Iterator[tup
 
     cores = os.cpu_count() or 1
     jobs = max(1, min(jobs or cores, len(runs)))
-    setting = load_setting(runs[0].dataset)
+    setting = load_setting(runs[0].dataset, [run.method for run in runs])
     with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=max(1, cores // jobs)):
         work = (delayed(do_run)(run, setting, cache) for run in runs)
         yield from Parallel(return_as="generator_unordered")(work)
@@ -221,13 +231,25 @@ def _estimator(run: Run, setting: Setting) -> Any:
         params["costs"] = [None if cost == "none" else cost for cost in params["costs"]]
         if params["costs"][0] == "cosine":
             params["costs"][0] = setting.sample_cost
-    if "graph_reg" in kind().get_params():
-        params["graph"] = setting.graph
+    key = _graph_key(run.method)
+    if key is not None:
+        params["graph"] = setting.graphs[key]
     return kind(**params)
+
+
+def _graph_key(method: Method) -> GraphKey | None:
+    """Return neighbours, weight and metric of the graph of a method; None if it has none."""
+    known = {**getattr(estimators, method.estimator)().get_params(), **method.params}
+    if "graph_reg" not in known:
+        return None
+    return known["n_neighbors"], known["graph_weight"], known["graph_metric"]
 
 
 def _labels(embedding: FloatArray, run: Run, setting: Setting) -> NDArray[np.int_]:
     classes = len(np.unique(setting.y))
+    how = run.method.params.get("assign_labels", "kmeans")
+    if how != "kmeans":
+        return assign(embedding, classes, how, run.seed)
     means = KMeans(classes, n_init=run.kmeans_starts, random_state=run.seed)
     labels: NDArray[np.int_] = means.fit_predict(embedding)
     return labels

@@ -95,14 +95,36 @@ class TableSummary:
             },
         }
 
+    @property
+    def legend(self) -> str:
+        """What the numbers are, in a sentence."""
+        runs = f"{self.runs} runs per method" if self.runs > 1 else "One run per method"
+        printed = any(cell.paper is not None for row in self.rows.values() for cell in row.values())
+        compared = " (the paper's figure, our difference)" if printed else ""
+        return f"{runs}; mean ± standard deviation of a run{compared}, in percent."
+
     def to_markdown(self) -> str:
-        """Return a table of mean ± deviation (paper, difference)."""
-        head = ["method", *SCORES, "seconds per run"]
-        lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+        """Return the table in Markdown, the best means in bold."""
+        lines = ["| " + " | ".join(cells) + " |" for cells in self._cells(bold="**")]
+        return "\n".join([lines[0], "|" + "---|" * (len(SCORES) + 2), *lines[1:]]) + "\n"
+
+    def to_text(self) -> str:
+        """Return the table in aligned columns, the best means starred."""
+        rows = self._cells(bold="*")
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        lines = [
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows
+        ]
+        return "\n".join(line.rstrip() for line in lines) + "\n"
+
+    def _cells(self, bold: str) -> list[list[str]]:
+        best = {score: self.best(score) for score in SCORES}
+        rows = [["method", *SCORES, "seconds per run"]]
         for method, cells in self.rows.items():
-            shown = [_markdown(cell, self.best(score) == method) for score, cell in cells.items()]
-            lines.append("| " + " | ".join([method, *shown, f"{self.seconds[method]:.1f}"]) + " |")
-        return "\n".join(lines) + "\n"
+            marks = {score: bold if best[score] == method else "" for score in SCORES}
+            shown = [_text(cell, marks[score]) for score, cell in cells.items()]
+            rows.append([method, *shown, f"{self.seconds[method]:.1f}"])
+        return rows
 
 
 def summarise(table: Table, results: Sequence[RunResult]) -> TableSummary:
@@ -147,9 +169,8 @@ def _curve(results: Sequence[RunResult], score: str) -> list[tuple[int, float]]:
     ]
 
 
-def _markdown(cell: Cell, best: bool) -> str:
-    mean = f"**{cell.mean:.1f}**" if best else f"{cell.mean:.1f}"
-    text = f"{mean} ± {cell.deviation:.1f}"
+def _text(cell: Cell, mark: str) -> str:
+    text = f"{mark}{cell.mean:.1f}{mark} ± {cell.deviation:.1f}"
     if cell.paper is None:
         return text
     return f"{text} ({cell.paper:.1f}, {cell.difference:+.1f})"

@@ -9,8 +9,10 @@ from gwntf.geometry.costs import (
     Cost,
     CostSpec,
     SeparableCost,
+    check_cost,
     check_costs,
     grid_cost,
+    resolve_cost,
     resolve_costs,
 )
 from gwntf.geometry.graph import (
@@ -35,10 +37,12 @@ __all__ = [
     "SeparableCost",
     "SeparableKernel",
     "build_kernel",
+    "check_cost",
     "check_costs",
     "check_graph",
     "grid_cost",
     "neighbor_graph",
     "place_graph",
+    "resolve_cost",
     "resolve_costs",
 ]

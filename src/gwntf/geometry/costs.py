@@ -11,7 +11,7 @@ import numpy as np
 
 from gwntf.core import FloatArray, InputError
 from gwntf.geometry.pairwise import pairwise_distances
-from gwntf.problem import NonnegativeTensor, unfold
+from gwntf.problem import NonnegativeTensor, as_real_array, unfold
 
 NAMED_COSTS = ("grid", "grid2", "cosine", "euclidean")
 
@@ -92,17 +92,18 @@ def check_costs(costs: Any, shape: Sequence[int]) -> tuple[CostSpec, ...]:
         given = f"{len(costs)} entries" if isinstance(costs, list | tuple) else repr(costs)
         raise InputError("costs", given, f"'auto' or a sequence of {len(shape)}, one per axis of X")
     return tuple(
-        _check_cost(cost, size, f"costs[{mode}]")
+        check_cost(cost, size, f"costs[{mode}]")
         for mode, (cost, size) in enumerate(zip(costs, shape, strict=True))
     )
 
 
 def resolve_costs(specs: Sequence[CostSpec], tensor: NonnegativeTensor) -> tuple[Cost | None, ...]:
     """Turn checked specifications into costs; "cosine" and "euclidean" compare slices of the data."""
-    return tuple(_resolve(spec, tensor, mode) for mode, spec in enumerate(specs))
+    return tuple(resolve_cost(spec, tensor, mode) for mode, spec in enumerate(specs))
 
 
-def _resolve(spec: CostSpec, tensor: NonnegativeTensor, mode: int) -> Cost | None:
+def resolve_cost(spec: CostSpec, tensor: NonnegativeTensor, mode: int) -> Cost | None:
+    """Turn the specification of one mode into a cost."""
     if not isinstance(spec, str):
         return spec
     size = tensor.values.shape[mode]
@@ -120,7 +121,8 @@ def _resolve(spec: CostSpec, tensor: NonnegativeTensor, mode: int) -> Cost | Non
     return scaled
 
 
-def _check_cost(cost: Any, size: int, name: str) -> CostSpec:
+def check_cost(cost: Any, size: int, name: str) -> CostSpec:
+    """Check the cost of one mode of that size; `name` is what the user calls it."""
     if cost is None:
         return None
     if isinstance(cost, str):
@@ -140,10 +142,10 @@ def _check_cost(cost: Any, size: int, name: str) -> CostSpec:
 
 def _as_cost(cost: Any, name: str) -> FloatArray:
     """Check a cost matrix; it is taken as given and never rescaled."""
-    matrix = np.asarray(cost)
-    if matrix.dtype.kind not in "fiub" or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        given = f"type {matrix.dtype} with shape {matrix.shape}"
-        raise InputError(name, given, "a square matrix of real numbers")
+    allowed = "a square matrix of real numbers"
+    matrix = as_real_array(cost, name, allowed)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InputError(name, f"shape {matrix.shape}", allowed)
     if not np.isfinite(matrix).all() or (matrix.size and matrix.min() < 0):
         raise InputError(name, "negative or non-finite entries", "finite nonnegative costs")
     return matrix.astype(np.float64)

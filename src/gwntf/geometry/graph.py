@@ -13,8 +13,8 @@ from sklearn.preprocessing import normalize
 
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine
-from gwntf.geometry.pairwise import pairwise_distances
-from gwntf.problem import NonnegativeTensor
+from gwntf.geometry.pairwise import NOISE, pairwise_distances, row_length
+from gwntf.problem import NonnegativeTensor, as_real_array
 
 GRAPH_METRICS = ("cosine", "euclidean")
 GRAPH_WEIGHTS = ("binary", "cosine", "self-tuning")
@@ -90,10 +90,11 @@ def neighbor_graph(
 
 def check_graph(graph: Any, n_samples: int) -> csr_array:
     """Check a ready graph: square, symmetric, nonnegative, one vertex per sample."""
-    is_array = isinstance(graph, np.ndarray | list | tuple)
-    if not (issparse(graph) or is_array):
-        raise InputError("graph", type(graph).__name__, "a sparse matrix or a square array")
-    matrix = csr_array(graph, dtype=np.float64)
+    allowed = "a sparse matrix or a square array of real numbers"
+    given: Any = graph if issparse(graph) else as_real_array(graph, "graph", allowed)
+    if given.dtype.kind not in "fiub" or given.ndim != 2:
+        raise InputError("graph", f"type {given.dtype} with {given.ndim} dimension(s)", allowed)
+    matrix = csr_array(given, dtype=np.float64)
     if matrix.shape != (n_samples, n_samples):
         raise InputError("graph", f"shape {matrix.shape}", f"shape {(n_samples, n_samples)}")
     if not np.isfinite(matrix.data).all() or (matrix.nnz and matrix.data.min() < 0):
@@ -130,8 +131,10 @@ def _nearest(tensor: NonnegativeTensor, count: int, metric: str) -> tuple[FloatA
         features = _features(tensor, metric)
         search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(features)
         distance, index = search.kneighbors()
-        return distance, index
-    return _nearest_observed(tensor, count, metric)
+    else:
+        distance, index = _nearest_observed(tensor, count, metric)
+    length = 1.0 if metric == "cosine" else row_length(tensor.values.reshape(len(tensor.values), -1))
+    return np.where(distance < NOISE * length, 0, distance), index
 
 
 def _nearest_observed(

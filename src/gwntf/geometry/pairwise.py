@@ -1,8 +1,8 @@
 """Distances between rows, also where entries are missing.
 
-"cosine" is 1 - cos and "euclidean" the Euclidean distance. Where entries are missing a pair is compared on
-what both rows have: the cosine of the shared parts, and the Euclidean distance scaled up to the full length.
-A pair that shares nothing is at the largest distance: 1, or the largest one found.
+"cosine" is 1 - cos and "euclidean" the Euclidean distance. Where entries are missing a pair is compared on what both
+rows have: the cosine of the shared parts, and the Euclidean distance scaled up to the full length. A pair that shares
+nothing is as far apart as can be: 1, or the sum of the two norms.
 """
 
 from __future__ import annotations
@@ -15,22 +15,39 @@ from gwntf.core import FloatArray
 
 Mask = NDArray[np.bool_]
 
+NOISE = 1e-7
+"""Distances below this part of the rows' length are rounding errors of the fast formula, and count as zero."""
+
 
 def pairwise_distances(
     rows: FloatArray, observed: Mask | None, metric: str, block: slice | None = None
 ) -> FloatArray:
-    """Distances of the rows in `block` (all, by default) from all rows, in float64."""
-    block = slice(None) if block is None else block
+    """Distances of the rows in `block` (all, by default) from all rows, in float64; zero from themselves."""
+    block = slice(*(slice(None) if block is None else block).indices(len(rows)))
     rows = rows.astype(np.float64)
-    if observed is None:
-        between = cosine_distances if metric == "cosine" else euclidean_distances
-        distances: FloatArray = between(rows[block], rows)
-        return distances
     if metric == "cosine":
-        return _shared_cosine(rows, observed, block)
+        whole, shared = cosine_distances, _shared_cosine
+    else:
+        whole, shared = euclidean_distances, _shared_euclidean
+    distances = whole(rows[block], rows) if observed is None else shared(rows, observed, block)
+    here = np.arange(block.stop - block.start)
+    distances[here, here + block.start] = 0
+    if metric == "euclidean":
+        distances[distances < NOISE * row_length(rows)] = 0
+    result: FloatArray = distances
+    return result
+
+
+def row_length(rows: FloatArray) -> float:
+    """Length of the longest row."""
+    return float(np.sqrt((rows**2).sum(axis=1).max()))
+
+
+def _shared_euclidean(rows: FloatArray, observed: Mask, block: slice) -> FloatArray:
     holed = np.where(observed, rows, np.nan)
     shared: FloatArray = nan_euclidean_distances(holed[block], holed)
-    filled: FloatArray = np.where(np.isnan(shared), np.nanmax(shared), shared)
+    norms = np.sqrt((rows**2).sum(axis=1) / np.maximum(observed.mean(axis=1), 1 / rows.shape[1]))
+    filled: FloatArray = np.where(np.isnan(shared), norms[block, None] + norms, shared)
     return filled
 
 

@@ -1,10 +1,21 @@
-"""Pictures of a fitted model, drawn with matplotlib (the `plots` extra).
+"""Pictures of fitted models and of comparisons, drawn with matplotlib (the `plots` extra).
 
-May import `estimators` and everything below. Every function takes `ax` and returns the axes it drew on;
-`overview` puts several on one page.
+May import `experiments` and everything below. Every function takes `ax` and returns the axes it drew on.
+`panels` shows one model, `tables` compares several, `overview` in `figures` puts panels on one page.
 """
 
 from gwntf.plots.figures import overview
-from gwntf.plots.panels import plot_components, plot_images, plot_objective
+from gwntf.plots.panels import plot_components, plot_images, plot_objective, require_matplotlib
+from gwntf.plots.tables import flatten_embedding, plot_bars, plot_curves, plot_embedding
 
-__all__ = ["overview", "plot_components", "plot_images", "plot_objective"]
+__all__ = [
+    "flatten_embedding",
+    "overview",
+    "plot_bars",
+    "plot_components",
+    "plot_curves",
+    "plot_embedding",
+    "plot_images",
+    "plot_objective",
+    "require_matplotlib",
+]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gwntf.core import FloatArray, InputError
+from gwntf.core import FloatArray, InputError, MissingLibraryError
 
 
 def plot_images(images: FloatArray, *, columns: int = 10, share_scale: bool = False, ax: Any = None) -> Any:
@@ -30,7 +30,7 @@ def plot_images(images: FloatArray, *, columns: int = 10, share_scale: bool = Fa
     """
     if images.ndim != 3:
         raise InputError("images", f"shape {images.shape}", "shape (n, height, width)")
-    ax = _axes(ax)
+    ax = new_axes(ax)
     count, height, width = images.shape
     columns = min(columns, count)
     rows = math.ceil(count / columns)
@@ -57,7 +57,7 @@ def plot_components(model: Any, *, columns: int = 10, ax: Any = None) -> Any:
 
 def plot_objective(model: Any, *, ax: Any = None) -> Any:
     """Draw the objective against the outer iteration, on a log scale where it is positive."""
-    ax = _axes(ax)
+    ax = new_axes(ax)
     curve = model.objective_curve_
     ax.plot(np.arange(len(curve)), curve, color="C0")
     ax.set_yscale("log" if curve.min() > 0 else "linear")
@@ -68,7 +68,16 @@ def plot_objective(model: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def _axes(ax: Any) -> Any:
+def require_matplotlib() -> None:
+    """Raise a clear error where matplotlib is not installed, before work starts that would end in a picture."""
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        raise MissingLibraryError("pictures need matplotlib: pip install 'gwntf[plots]'")
+
+
+def new_axes(ax: Any = None) -> Any:
+    """Return the axes that were given, or new ones."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt

@@ -7,6 +7,7 @@ from gwntf.problem.algebra import fold, khatri_rao, mttkrp, mttkrp_all, reconstr
 from gwntf.problem.factors import as_factors, to_simplex
 from gwntf.problem.tensor import (
     NonnegativeTensor,
+    as_real_array,
     as_tensor,
     fold_samples,
     normalise_samples,
@@ -16,6 +17,7 @@ from gwntf.problem.tensor import (
 __all__ = [
     "NonnegativeTensor",
     "as_factors",
+    "as_real_array",
     "as_tensor",
     "fold",
     "fold_samples",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import FloatArray, InputError
+from gwntf.problem.tensor import as_real_array
 
 
 def as_factors(factors: Any, shape: Sequence[int], rank: int, *, name: str = "init") -> list[FloatArray]:
@@ -17,8 +18,8 @@ def as_factors(factors: Any, shape: Sequence[int], rank: int, *, name: str = "in
         raise InputError(name, str(count), f"a sequence of {len(shape)} factors, one per axis of X")
     checked: list[FloatArray] = []
     for mode, (factor, length) in enumerate(zip(factors, shape, strict=True)):
-        matrix = np.asarray(factor, dtype=np.float64)
         label = f"{name}[{mode}]"
+        matrix = as_real_array(factor, label).astype(np.float64)
         if matrix.shape != (length, rank):
             raise InputError(label, f"shape {matrix.shape}", f"shape {(length, rank)}")
         if not np.isfinite(matrix).all() or matrix.min() < 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +60,8 @@ def fold_samples(X: FloatArray, sample_shape: tuple[int, ...] | None) -> FloatAr
         return X
     if X.ndim != 2:
         raise InputError("sample_shape", f"{sample_shape} for X of {X.ndim} dimensions", "2-dimensional X")
-    if any(size < 1 for size in sample_shape) or math.prod(sample_shape) != X.shape[1]:
+    whole = all(isinstance(size, numbers.Integral) and int(size) > 0 for size in list[Any](sample_shape))
+    if not whole or math.prod(sample_shape) != X.shape[1]:
         allowed = f"positive sizes whose product is the number of features of X, {X.shape[1]}"
         raise InputError("sample_shape", str(tuple(sample_shape)), allowed)
     return X.reshape(len(X), *sample_shape)
@@ -81,7 +83,10 @@ def normalise_samples(tensor: NonnegativeTensor, norm: str | None) -> tuple[Nonn
     sums = (scaled**power).sum(axis=axes)
     if tensor.observed is not None:
         sums /= tensor.observed.mean(axis=axes)
-    norms = largest.reshape(-1) * sums ** (1 / power)
+    norms = largest.reshape(-1).astype(np.float64) * sums ** (1 / power)
+    if norms.max() > np.finfo(values.dtype).max:
+        allowed = "smaller numbers, or dtype='float64' for float32 data"
+        raise InputError("X", f"a sample whose norm {norms.max():g} is out of range", allowed)
     scale = np.where(norms > 0, norms, 1).astype(values.dtype)
     divided = values / scale.reshape(-1, *(1,) * len(axes))
     return NonnegativeTensor(divided, tensor.observed), scale
@@ -97,14 +102,26 @@ def relative_error(tensor: NonnegativeTensor, model: FloatArray) -> float:
 
 
 def _norm(values: FloatArray) -> float:
-    """Frobenius norm, summed in float64."""
-    return math.sqrt(np.square(values, dtype=np.float64).sum())
+    """Frobenius norm, summed in float64 without overflow."""
+    largest = float(np.abs(values).max())
+    if largest == 0 or not math.isfinite(largest):
+        return largest
+    return largest * math.sqrt(np.square(values.astype(np.float64) / largest).sum())
+
+
+def as_real_array(values: Any, name: str, allowed: str = "an array of real numbers") -> NDArray[Any]:
+    """Return an array of real numbers of any kind, or say which argument is none."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise InputError(name, f"{type(values).__name__} that is no array ({error})", allowed) from error
+    if array.dtype.kind not in "fiub":
+        raise InputError(name, f"entries of type {array.dtype}", allowed)
+    return array
 
 
 def _as_floats(X: Any, name: str, dtype: Any) -> FloatArray:
-    values = np.asarray(X)
-    if values.dtype.kind not in "fiub":
-        raise InputError(name, f"entries of type {values.dtype}", "real numbers")
+    values = as_real_array(X, name)
     keep = values.dtype in (np.float32, np.float64)
     target = dtype if dtype is not None else (values.dtype if keep else np.float64)
     return np.ascontiguousarray(values, dtype=target)

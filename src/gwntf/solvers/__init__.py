@@ -6,12 +6,12 @@ Start with `loop`; `losses` holds the data terms it evaluates, `restarts` is wha
 
 from gwntf.solvers.callbacks import Callback, Iteration, ProgressBar
 from gwntf.solvers.initialization import INITS
-from gwntf.solvers.loop import Stopping
+from gwntf.solvers.loop import Stopping, evaluate
 from gwntf.solvers.losses import Frobenius, LossSpec, ObjectiveTerms, Wasserstein
 from gwntf.solvers.losses.transport import UPDATES
 from gwntf.solvers.problem import Problem
 from gwntf.solvers.projection import project
-from gwntf.solvers.restarts import evaluate, solve
+from gwntf.solvers.restarts import solve
 from gwntf.solvers.result import Result
 
 __all__ = [

@@ -37,7 +37,7 @@ def nndsvd_factors(tensor: NonnegativeTensor, rank: int, rng: np.random.RandomSt
 
     Each singular pair keeps its heavier sign; the feature side is folded and replaced by its best nonnegative
     rank-one tensor. Zeros are filled with a hundredth of the column's mean, and components beyond the rank of
-    the unfolding are random.
+    the unfolding are random, with the average mass of the others.
     """
     shape = tensor.values.shape
     matrix = tensor.values.reshape(shape[0], -1).astype(np.float64)
@@ -46,16 +46,16 @@ def nndsvd_factors(tensor: NonnegativeTensor, rank: int, rng: np.random.RandomSt
         matrix, available, power_iteration_normalizer="QR", random_state=rng
     )
     factors = random_factors(shape, rank, rng)
-    size = np.sqrt(singular[0]) if singular[0] > 0 else 1.0
-    factors[0] *= size / np.linalg.norm(factors[0], axis=0)
-    for component in range(available):
-        if singular[component] <= singular[0] * np.finfo(np.float64).eps:
-            break
+    usable = int((singular > singular[0] * np.finfo(np.float64).eps).sum())
+    for component in range(usable):
         samples, features = _heavier_sign(left[:, component], right[component])
         vectors, weight = _rank_one(features.reshape(shape[1:]))
         columns = [samples * (singular[component] * weight), *vectors]
         for factor, column in zip(factors, columns, strict=True):
             factor[:, component] = np.maximum(column, _FLOOR * column.mean())
+    masses = np.prod([factor.sum(axis=0) for factor in factors], axis=0)
+    if usable:
+        factors[0][:, usable:] *= masses[:usable].mean() / masses[usable:]
     return factors
 
 

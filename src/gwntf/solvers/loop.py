@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gwntf.core import Array, Status
+from gwntf.core import Array, FloatArray, InputError, Status
+from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph
 from gwntf.solvers.callbacks import Callback, Iteration
 from gwntf.solvers.losses import Evaluation, Loss, ObjectiveTerms
+from gwntf.solvers.problem import Problem
 from gwntf.solvers.result import Result
 from gwntf.updates import penalty
 
@@ -47,6 +49,11 @@ def run(
     loss.forget()
     with loss.engine.quiet():
         evaluation, terms = assess(loss, graph, factors)
+        if not math.isfinite(terms.total):
+            allowed = (
+                "factors whose model is positive wherever X is, and data whose squares the number type holds"
+            )
+            raise InputError("init", f"a start at which the objective is {terms.total}", allowed)
         curve = [terms.total]
         status = Status.MAX_ITER
         for iteration in range(1, stopping.max_iter + 1):
@@ -69,6 +76,13 @@ def run(
         last = [loss.engine.to_numpy(a) for a in loss.finish(factors)]
     _log.info("restart %d: %s after %d iterations", restart, status.value, len(curve) - 1)
     return Result(last, np.array(curve), terms, status)
+
+
+def evaluate(problem: Problem, factors: Sequence[FloatArray], engine: Engine) -> ObjectiveTerms:
+    """F at given factors, term by term."""
+    loss, graph = problem.place(engine)
+    placed = [engine.asarray(factor, problem.tensor.values.dtype) for factor in factors]
+    return assess(loss, graph, placed)[1]
 
 
 def assess(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from scipy.sparse import csr_array
 
+from gwntf.core import InputError
 from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph, place_graph
 from gwntf.problem import NonnegativeTensor
@@ -32,6 +34,10 @@ class Problem:
     loss: LossSpec
     graph: csr_array | None = None
     graph_reg: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.graph_reg < math.inf:
+            raise InputError("graph_reg", repr(self.graph_reg), "a finite nonnegative number")
 
     def place(self, engine: Engine) -> tuple[Loss, SampleGraph | None]:
         """Build kernels and graph on the engine: once for all restarts."""

@@ -16,8 +16,8 @@ _BATCH_ENTRIES = 2**22
 
 def project(
     problem: Problem, components: Sequence[FloatArray], stopping: Stopping, engine: Engine
-) -> FloatArray:
-    """Minimise the data term over the sample factor alone.
+) -> tuple[FloatArray, int]:
+    """Minimise the data term over the sample factor alone; also count the samples that had not settled.
 
     Nothing ties one sample to another, so each is a problem of its own: it has its own stop, and its answer
     does not depend on the samples beside it. Samples are taken in batches to bound the memory.
@@ -28,12 +28,12 @@ def project(
         _project_batch(problem.of_new_samples(slice(start, start + step)), components, stopping, engine)
         for start in range(0, len(values), step)
     ]
-    return np.concatenate(parts)
+    return np.concatenate([part for part, _ in parts]), sum(unsettled for _, unsettled in parts)
 
 
 def _project_batch(
     problem: Problem, components: Sequence[FloatArray], stopping: Stopping, engine: Engine
-) -> FloatArray:
+) -> tuple[FloatArray, int]:
     xp = engine.xp
     loss, _ = problem.place(engine)
     values = problem.tensor.values
@@ -54,4 +54,4 @@ def _project_batch(
                     break
             a = xp.where(done[:, None], a, moved)
             last = value
-    return engine.to_numpy(a)
+    return engine.to_numpy(a), int(xp.sum(~done))

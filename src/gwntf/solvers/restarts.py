@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gwntf.core import FloatArray, InputError
+from gwntf.core import InputError, Status
 from gwntf.engines import Engine
 from gwntf.solvers.callbacks import Callback
 from gwntf.solvers.initialization import INITS, start_factors
-from gwntf.solvers.loop import Stopping, assess, run
-from gwntf.solvers.losses import ObjectiveTerms
+from gwntf.solvers.loop import Stopping, run
 from gwntf.solvers.problem import Problem
 from gwntf.solvers.result import Result
 
@@ -39,11 +38,6 @@ def solve(
     for restart, start in enumerate(starts):
         factors = [engine.asarray(factor, tensor.values.dtype) for factor in start]
         results.append(run(loss, graph, factors, stopping, callbacks, restart))
+        if results[-1].status is Status.STOPPED:
+            break
     return min(results, key=lambda result: result.objective)
-
-
-def evaluate(problem: Problem, factors: Sequence[FloatArray], engine: Engine) -> ObjectiveTerms:
-    """F at given factors, term by term."""
-    loss, graph = problem.place(engine)
-    placed = [engine.asarray(factor, problem.tensor.values.dtype) for factor in factors]
-    return assess(loss, graph, placed)[1]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gwntf.core import Array, Relaxation
+from gwntf.core import Array, InputError, Relaxation
 from gwntf.engines import Engine
 from gwntf.geometry import Kernel
 from gwntf.problem.algebra import split_shape
@@ -20,6 +20,12 @@ class TransportLimits:
 
     max_iter: int
     tol: float
+
+    def __post_init__(self) -> None:
+        if not self.max_iter >= 1:
+            raise InputError("max_iter", repr(self.max_iter), "a whole number of at least 1")
+        if not self.tol >= 0:
+            raise InputError("tol", repr(self.tol), "a nonnegative number")
 
 
 @dataclass(frozen=True)

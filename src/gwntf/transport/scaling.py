@@ -79,7 +79,8 @@ def scale(
         In the precision of `x`.
     """
     xp = engine.xp
-    log_v = _start(xp, x, log_v)
+    if log_v is None:
+        log_v = xp.full_like(x, -math.log(kernel.size))
     nothing = -math.inf
     found = [xp.full_like(x, fill) for fill in (nothing, nothing, 0.0, 0.0)]
     todo = _where(xp, (xp.sum(x, axis=0) > 0) & (xp.sum(y, axis=0) > 0))
@@ -93,14 +94,6 @@ def scale(
                 array[:, todo] = xp.astype(values, x.dtype, copy=False)
             todo = todo[~sound]
     return Scaled(*found)
-
-
-def _start(xp: Any, x: Array, log_v: Array | None) -> Array:
-    """V = 1/I where there is no warm start, or where the last plan was empty."""
-    cold = xp.full_like(x, -math.log(x.shape[0]))
-    if log_v is None:
-        return cold
-    return xp.where(xp.max(log_v, axis=0) > -math.inf, log_v, cold)
 
 
 def _rungs(engine: Engine, kernel: Kernel, dtype: Any) -> list[tuple[Domain, Any]]:

@@ -45,7 +45,8 @@ class PlanTerms:
 def plan_terms(engine: Engine, solved: Scaled, x: Array, y: Array, relaxation: Relaxation) -> PlanTerms:
     """Return the terms of W for every column, summed in float64.
 
-    An exact marginal (an infinite weight) has no term: it is held by the scaling.
+    An exact marginal (an infinite weight) has no term, since the scaling holds it, unless there is nothing to hold
+    it with: then no plan is possible and the term is infinite.
     """
     xp = engine.xp
     with engine.quiet():
@@ -69,7 +70,10 @@ def kl_columns(engine: Engine, a: Array, b: Array) -> Array:
 
 def _marginal_term(engine: Engine, weight: float, marginal: Array, wanted: Array) -> Array:
     if math.isinf(weight):
-        return engine.xp.zeros_like(_sum(engine.xp, wanted))
+        xp = engine.xp
+        mass = _sum(xp, wanted)
+        broken = (mass > 0) & (_sum(xp, marginal) == 0)
+        return xp.where(broken, xp.full_like(mass, math.inf), xp.zeros_like(mass))
     return weight * kl_columns(engine, marginal, wanted)
 
 

@@ -7,13 +7,14 @@ penalty on the samples.
 
 from gwntf.updates.frobenius import least_squares_factor, unit_columns
 from gwntf.updates.graph_term import RULES, SampleRule, penalty
-from gwntf.updates.kl import numerators, printed_factor, ratio_to_model, simplex_step
+from gwntf.updates.kl import numerators, other_masses, printed_factor, ratio_to_model, simplex_step
 
 __all__ = [
     "RULES",
     "SampleRule",
     "least_squares_factor",
     "numerators",
+    "other_masses",
     "penalty",
     "printed_factor",
     "ratio_to_model",

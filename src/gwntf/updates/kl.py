@@ -63,18 +63,22 @@ def printed_factor(
     graph: SampleGraph | None,
 ) -> Array:
     """Factor n as printed: from Psi_n alone, unconstrained, V and D exchanged in the graph term."""
-    xp = engine.xp
     a = factors[mode]
     numerator = beta * mttkrp(ratio, factors, mode)
-    sums = xp.ones_like(a[0, :])
-    for other, factor in enumerate(factors):
-        if other != mode:
-            sums = sums * xp.sum(factor, axis=0)
-    denominator = beta * sums
+    denominator = beta * other_masses(engine, factors, mode)
     if mode == 0 and graph is not None:
         numerator = numerator + graph.weight * graph.degree * a
         denominator = denominator + graph.weight * (graph.matrix @ a)
     return a * numerator / denominator
+
+
+def other_masses(engine: Engine, factors: Sequence[Array], mode: int) -> Array:
+    """1' A(-n): for every component, the product of the column sums of all factors but one."""
+    product = engine.xp.ones_like(factors[0][0, :])
+    for other, factor in enumerate(factors):
+        if other != mode:
+            product = product * engine.xp.sum(factor, axis=0)
+    return product
 
 
 def _on_simplex(engine: Engine, new: Array, old: Array) -> Array:

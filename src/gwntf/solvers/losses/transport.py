@@ -12,7 +12,7 @@ from gwntf.geometry import Cost, Kernel, SampleGraph, build_kernel
 from gwntf.problem import NonnegativeTensor, mttkrp, reconstruct
 from gwntf.solvers.losses.protocol import Evaluation
 from gwntf.transport import PlanTerms, TransportLimits, kl_columns, transport_mode
-from gwntf.updates import RULES, printed_factor, ratio_to_model, simplex_step
+from gwntf.updates import RULES, other_masses, printed_factor, ratio_to_model, simplex_step
 
 UPDATES = (*RULES, "paper")
 
@@ -134,13 +134,9 @@ class TransportLoss:
 
     def sample_step(self, factors: Sequence[Array]) -> tuple[Array, Array]:
         """Take the numerator w_N of the samples, divided by the mass of the components."""
-        xp = self.engine.xp
         evaluation = self.evaluate(factors)
-        sums = xp.ones_like(factors[0][0, :])
-        for factor in factors[1:]:
-            sums = sums * xp.sum(factor, axis=0)
-        moved = factors[0] * mttkrp(self._ratio(evaluation.carried), factors, 0) / sums
-        return moved, evaluation.carried.by_sample
+        w = factors[0] * mttkrp(self._ratio(evaluation.carried), factors, 0)
+        return w / other_masses(self.engine, factors, 0), evaluation.carried.by_sample
 
     def _printed_step(self, factors: Sequence[Array], graph: SampleGraph | None) -> list[Array]:
         """Algorithm 1 as printed: factors in turn, each from the transport of its own mode, samples last."""

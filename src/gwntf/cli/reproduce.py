@@ -1,0 +1,73 @@
+"""`gwntf reproduce`: the paper's tables beside the printed figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from gwntf.experiments import RunResult, Table, TableSummary, find_table, load_table, run_table, summarise
+from gwntf.experiments.runner import first_pictures
+from gwntf.io import atomic_path
+from gwntf.plots import require_matplotlib
+from gwntf.reports import table_report
+
+
+def reproduce(
+    names: list[str],
+    output: Path,
+    *,
+    runs: int | None,
+    methods: list[str] | None,
+    engine: str | None,
+    jobs: int | None,
+) -> None:
+    """Run each table, print it and write it as JSON, Markdown and HTML to `output`."""
+    require_matplotlib()
+    tables = [load_table(find_table(name)).only(methods) for name in names]
+    cache = output / "cache"
+    for table in tables:
+        summary = run_and_print(table, cache, runs=runs, engine=engine, jobs=jobs)
+        _write(summary, output, table_report(summary, first_pictures(table, cache, engine)))
+
+
+def run_and_print(
+    table: Table,
+    cache: Path,
+    *,
+    runs: int | None = None,
+    engine: str | None = None,
+    jobs: int | None = None,
+) -> TableSummary:
+    """Run a table with a progress bar and print it."""
+    count = (table.runs if runs is None else runs) * len(table.methods)
+    with tqdm(total=count, desc=table.name, unit="run") as bar:
+        results = run_table(table, runs=runs, cache=cache, engine=engine, jobs=jobs, on_result=_mover(bar))
+    summary = summarise(table, results)
+    print(f"\n{table.title}. {summary.legend}\n\n{summary.to_text()}")
+    return summary
+
+
+def _mover(bar: Any) -> Callable[[RunResult], None]:
+    def move(result: RunResult) -> None:
+        bar.set_postfix_str(f"{result.method} {100 * result.scores['ACC']:.1f}", refresh=False)
+        bar.update()
+
+    return move
+
+
+def _write(summary: TableSummary, output: Path, report: str) -> None:
+    texts = {
+        "json": json.dumps(summary.to_json(), indent=1) + "\n",
+        "md": f"# {summary.table.title}\n\n{summary.legend}\n\n{summary.to_markdown()}",
+        "html": report,
+    }
+    for suffix, text in texts.items():
+        target = output / f"{summary.table.name}.{suffix}"
+        with atomic_path(target) as path:
+            path.write_text(text, encoding="utf-8")
+        print(f"written: {target}")
+    print()

@@ -1,0 +1,108 @@
+"""Panels that compare methods: bars, curves over iterations, embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gwntf.core import FloatArray
+from gwntf.plots.panels import new_axes
+
+
+def plot_bars(
+    means: Mapping[str, float],
+    *,
+    deviations: Mapping[str, float] | None = None,
+    references: Mapping[str, float] | None = None,
+    reference_name: str = "paper",
+    ax: Any = None,
+) -> Any:
+    """Draw one horizontal bar per method, with its deviation and a line at the figure to compare with.
+
+    Parameters
+    ----------
+    means : mapping of method to value
+        Top to bottom in this order.
+    deviations, references : mapping of method to value, optional
+        Length of the error bars; place of the lines. Methods may be absent.
+    reference_name : str
+        What the lines are, for the legend.
+    ax : matplotlib axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    ax = new_axes(ax)
+    names = list(means)
+    places = np.arange(len(names))[::-1]
+    spread = [(deviations or {}).get(name, 0.0) for name in names]
+    ax.barh(places, list(means.values()), xerr=spread, height=0.6, color="#4c72b0", capsize=2)
+    lines = references or {}
+    marked = [(place, lines[name]) for place, name in zip(places, names, strict=True) if name in lines]
+    for number, (place, value) in enumerate(marked):
+        label = reference_name if number == 0 else None
+        ax.plot([value, value], [place - 0.42, place + 0.42], color="#c44e52", linewidth=2.5, label=label)
+    ax.set_yticks(places, names)
+    ax.set_xlim(0, 100)
+    ax.grid(axis="x", alpha=0.3)
+    if marked:
+        ax.legend(loc="lower right", fontsize="small")
+    return ax
+
+
+def plot_curves(
+    curves: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    x_label: str,
+    y_label: str,
+    logarithmic: bool = False,
+    ax: Any = None,
+) -> Any:
+    """Draw one line per method through its (x, y) points."""
+    ax = new_axes(ax)
+    for name, points in curves.items():
+        ax.plot(
+            *zip(*points, strict=True), label=name, marker="o" if len(points) < 20 else None, markersize=3
+        )
+    if logarithmic:
+        ax.set_yscale("log")
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(y_label)
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize="small")
+    return ax
+
+
+def plot_embedding(points: FloatArray, labels: NDArray[np.int_], *, ax: Any = None) -> Any:
+    """Scatter samples in the plane, one colour per class.
+
+    Parameters
+    ----------
+    points : (n, 2) array
+        Where each sample lies, for example from `flatten_embedding`.
+    labels : (n,) array
+        Its class.
+    ax : matplotlib axes, optional
+        Where to draw.
+    """
+    ax = new_axes(ax)
+    ax.scatter(*points.T, c=labels, cmap="nipy_spectral", s=4, linewidths=0)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return ax
+
+
+def flatten_embedding(embedding: FloatArray) -> FloatArray:
+    """Bring an embedding into the plane by t-SNE of its rows scaled to length one (always the same seed)."""
+    from sklearn.manifold import TSNE
+    from sklearn.preprocessing import normalize
+
+    perplexity = min(30.0, max(1.0, (len(embedding) - 1) / 4))
+    plane = TSNE(perplexity=perplexity, init="pca", random_state=0, max_iter=500)
+    points: FloatArray = plane.fit_transform(normalize(embedding.astype(np.float64)))
+    return points

@@ -1,0 +1,9 @@
+"""Self-contained HTML reports.
+
+May import `plots`, `experiments` and everything below. `page` is the skeleton that every report shares,
+`table_report` shows a table of methods.
+"""
+
+from gwntf.reports.table_report import table_report
+
+__all__ = ["table_report"]

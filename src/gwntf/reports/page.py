@@ -1,0 +1,89 @@
+"""The skeleton of a report: one HTML file with styles and pictures inside, readable on a phone."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Any
+
+_STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #fff; margin: 0 auto; padding: 1rem;
+  max-width: 60rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2rem; border-bottom: 1px solid #ccd; }
+h3 { font-size: 1.05rem; margin-bottom: .3rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #dde; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff; }
+td.best { background: #e3f1e3; font-weight: 600; }
+td small { color: #555; display: block; }
+figure { margin: .8rem 0; } figcaption { color: #444; font-size: .9rem; }
+img { max-width: 100%; height: auto; }
+pre { overflow-x: auto; background: #f5f5f8; padding: .6rem; font-size: .85rem; }
+"""
+
+
+def page(title: str, sections: Sequence[str]) -> str:
+    """Return a whole HTML document; `sections` are HTML, the title is text."""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{escape(title)}</h1>\n" + "\n".join(sections) + "\n</body>\n</html>\n"
+    )
+
+
+def section(heading: str, *parts: str) -> str:
+    """Return a section; the heading is text, the parts are HTML."""
+    return f"<section>\n<h2>{escape(heading)}</h2>\n" + "\n".join(parts) + "\n</section>"
+
+
+def paragraph(text: str) -> str:
+    """Return a paragraph of text."""
+    return f"<p>{escape(text)}</p>"
+
+
+def preformatted(text: str) -> str:
+    """Return text as it stands."""
+    return f"<pre>{escape(text)}</pre>"
+
+
+def html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table that scrolls sideways; `head` is text, each cell a whole HTML ``td`` element."""
+    header = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    body = "\n".join("<tr>" + "".join(cells) + "</tr>" for cells in rows)
+    table = f"<table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
+    return f'<div class="scroll">{table}</div>'
+
+
+def cell(text: str, note: str = "", *, best: bool = False) -> str:
+    """Return a table cell with text and a smaller note below it."""
+    kind = ' class="best"' if best else ""
+    small = f"<small>{escape(note)}</small>" if note else ""
+    return f"<td{kind}>{escape(text)}{small}</td>"
+
+
+def picture(draw: Callable[[Any], None], caption: str, *, size: tuple[float, float]) -> str:
+    """Return a picture as part of the file.
+
+    Parameters
+    ----------
+    draw : callable
+        Gets an empty matplotlib figure to draw on.
+    caption : str
+        Text below, and what a reader who cannot see the picture is told.
+    size : (width, height) in inches
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    draw(figure)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110)
+    data = base64.b64encode(buffer.getvalue()).decode("ascii")
+    text = escape(caption)
+    image = f'<img src="data:image/png;base64,{data}" alt="{text}">'
+    return f"<figure>{image}<figcaption>{text}</figcaption></figure>"
