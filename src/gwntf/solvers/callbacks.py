@@ -24,7 +24,7 @@ class Iteration:
     terms : ObjectiveTerms
         F term by term.
     factors : sequence of arrays
-        Samples first, arrays of the engine. Not to be changed.
+        Samples first, arrays of the engine, in the scale in which a fit returns them. Not to be changed.
     """
 
     restart: int

@@ -65,7 +65,7 @@ def run(
             factors, terms = moved, next_terms
             curve.append(terms.total)
             _log.debug("restart %d, iteration %d: F = %.10g", restart, iteration, terms.total)
-            news = Iteration(restart, iteration, terms.total, terms, factors)
+            news = Iteration(restart, iteration, terms.total, terms, loss.finish(factors))
             asked = [callback(news) for callback in callbacks]
             if any(asked):
                 status = Status.STOPPED
