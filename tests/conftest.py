@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import settings
-from scipy.io import loadmat
+
+from gwntf.core import DataError
+from gwntf.datasets import load_coil20, load_pie_pose27
 
 settings.register_profile("gwntf", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("gwntf")
 
 
-def load_mat(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Images (n, 32, 32) and labels of a research data set; pixels lie column by column in the file."""
-    home = os.environ.get("GWNTF_DATA")
-    path = Path(home or ".") / f"{name}.mat"
-    if home is None or not path.exists():
-        reason = f"{name}.mat not found: set GWNTF_DATA to the folder that holds it"
+def load_or_skip(loader):
+    """A research data set from the folder in GWNTF_DATA; skip where it is absent, unless it must not be."""
+    try:
+        return loader(download=False)
+    except DataError as error:
         if os.environ.get("GWNTF_REQUIRE_DATA"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    content = loadmat(path)
-    images = content["fea"].astype(np.float64).reshape(-1, 32, 32).transpose(0, 2, 1)
-    return np.ascontiguousarray(images), content["gnd"].ravel() - 1
+            pytest.fail(str(error))
+        return pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
 def coil20() -> tuple[np.ndarray, np.ndarray]:
-    return load_mat("COIL20")
+    return load_or_skip(load_coil20)
+
+
+@pytest.fixture(scope="session")
+def pie_pose27() -> tuple[np.ndarray, np.ndarray]:
+    return load_or_skip(load_pie_pose27)
 
 
 @pytest.fixture

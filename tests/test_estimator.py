@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gwntf import GWNTF, Status
+from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, Status
 from gwntf.evaluation import clustering_accuracy
 from gwntf.problem import khatri_rao, reconstruct, relative_error
 from gwntf.problem.tensor import NonnegativeTensor
@@ -32,7 +32,16 @@ EXPECTED_FAILURES = {
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
-    [GWNTF(), GWNTF(3, missing="ignore", update="multiplicative", init="nndsvd", costs=(None, None))],
+    [
+        GWNTF(),
+        GWNTF(3, missing="ignore", update="multiplicative", init="nndsvd", costs=(None, None)),
+        NMF(),
+        GNMF(),
+        SDNMF(),
+        NCP(),
+        GNCP(),
+        SWIFT(),
+    ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
 def test_scikit_learn_checks(estimator, check):

@@ -81,16 +81,25 @@ def test_overview_has_three_panels(model, rng):
     assert figure.get_suptitle() == "headline"
 
 
-def test_demo_prints_scores_and_writes_the_figure(tmp_path, capsys):
+def test_demo_prints_a_table_of_all_methods_and_writes_the_figure(tmp_path, capsys):
     assert main(["demo", "-o", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
-    rows = {
-        line[:18].strip(): line[18:].split()
-        for line in printed.splitlines()
-        if line.startswith(("k-m", "GWN"))
+    names = ["k-means", "NMF", "GNMF", "SDNMF", "NCP", "GNCP", "SWIFT", "GWNTF", "GWNTF, tuned"]
+    lines = {
+        name: next(line for line in printed.splitlines() if line.startswith(f"{name} ")) for name in names
     }
-    assert float(rows["GWNTF"][0]) > float(rows["k-means on pixels"][0])
+    accuracy = {name: float(line[len(name) :].split()[0].strip("*")) for name, line in lines.items()}
+    assert accuracy["GWNTF, tuned"] == max(accuracy.values())
+    assert accuracy["GNMF"] > accuracy["NMF"]
     assert (tmp_path / "out" / "digits.png").stat().st_size > 10_000
+
+
+def test_demo_without_matplotlib_says_what_to_install(tmp_path, capsys, monkeypatch):
+    import importlib.util
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main(["demo", "-o", str(tmp_path)]) == 1
+    assert "pip install 'gwntf[plots]'" in capsys.readouterr().err
 
 
 def test_command_line_errors_are_told_not_raised(tmp_path, capsys):

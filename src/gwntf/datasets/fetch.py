@@ -65,6 +65,8 @@ def fetch(
         with atomic_path(path) as aside:
             _download(remote, aside, progress)
     except (urllib.error.URLError, HTTPException, OSError) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
         raise DataError(
             f"{remote.name} could not be downloaded ({error}): {_by_hand(remote, path)}"
         ) from error

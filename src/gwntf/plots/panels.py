@@ -41,7 +41,7 @@ def plot_images(images: FloatArray, *, columns: int = 10, share_scale: bool = Fa
         corner = (row * (height + 1), column * (width + 1))
         canvas[corner[0] : corner[0] + height, corner[1] : corner[1] + width] = image / (top or 1)
     ax.imshow(np.ones_like(canvas), cmap="Blues", vmin=0, vmax=5)  # lines between the images
-    ax.imshow(canvas, cmap="gray_r", vmin=0, vmax=1, interpolation="nearest")
+    ax.imshow(canvas, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     ax.set_axis_off()
     return ax
 

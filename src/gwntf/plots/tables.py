@@ -47,7 +47,7 @@ def plot_bars(
     for number, (place, value) in enumerate(marked):
         label = reference_name if number == 0 else None
         ax.plot([value, value], [place - 0.42, place + 0.42], color="#c44e52", linewidth=2.5, label=label)
-    ax.set_yticks(places, names)
+    ax.set_yticks(places, [name if len(name) <= 24 else f"{name[:23]}…" for name in names])
     ax.set_xlim(0, 100)
     ax.grid(axis="x", alpha=0.3)
     if marked:

@@ -12,12 +12,14 @@ _STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #fff; margin: 0 auto; padding: 1rem;
   max-width: 60rem; }
+h1, h2, h3, p, figcaption { overflow-wrap: anywhere; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2rem; border-bottom: 1px solid #ccd; }
 h3 { font-size: 1.05rem; margin-bottom: .3rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #dde; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff; }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff; max-width: 40vw;
+  white-space: normal; overflow-wrap: anywhere; }
 td.best { background: #e3f1e3; font-weight: 600; }
 td small { color: #555; display: block; }
 figure { margin: .8rem 0; } figcaption { color: #444; font-size: .9rem; }

@@ -1,0 +1,222 @@
+"""Tables: description, runs, cache, summary, command and report."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from gwntf import DataError, InputError
+from gwntf.cli import main
+from gwntf.datasets import load_digits_tensor
+from gwntf.evaluation import SCORES
+from gwntf.experiments import Run, find_table, load_table, run_table, summarise
+from gwntf.experiments import runner as runner_module
+from gwntf.experiments.runner import do_run, first_pictures, load_setting
+
+TOML = """
+title = "small"
+dataset = "digits"
+runs = 2
+kmeans_starts = 2
+score_at = [1, 3]
+
+[defaults]
+max_iter = 3
+tol = 0
+dtype = "float32"
+
+[[method]]
+name = "k-means"
+estimator = "KMeans"
+expected = { ACC = 50.0, NMI = 60.0, MI = 61.0, Purity = 62.0 }
+
+[[method]]
+name = "NMF"
+
+[[method]]
+name = "GWNTF"
+params = { costs = ["none", "grid", "grid"], graph_reg = 5, graph_weight = "self-tuning", assign_labels = "discretize" }
+"""
+
+
+@pytest.fixture
+def few_digits(monkeypatch):
+    X, y = load_digits_tensor()
+    monkeypatch.setattr(runner_module, "load_digits_tensor", lambda: (X[:150], y[:150]))
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(TOML)
+    return load_table(path)
+
+
+def test_the_papers_tables_are_complete():
+    printed = {}
+    for name in ("coil20", "pie_pose27"):
+        table = load_table(find_table(name))
+        assert [method.name for method in table.methods] == [
+            "k-means",
+            "NMF",
+            "GNMF",
+            "SDNMF",
+            "NCP",
+            "GNCP",
+            "GWNTF",
+        ]
+        assert table.runs == 50
+        assert all(set(method.expected) == set(SCORES) for method in table.methods)
+        iterations = {method.params["max_iter"] for method in table.methods if method.params}
+        assert iterations == {100}
+        printed[name] = table.methods[-1].expected["ACC"]
+    assert printed == {"coil20": 78.23, "pie_pose27": 78.26}
+
+
+def test_runs_are_cached_one_file_each_and_taken_up_again(table, tmp_path, few_digits, monkeypatch):
+    cache = tmp_path / "cache"
+    first = run_table(table, cache=cache, jobs=1)
+    assert len(list(cache.glob("*.json"))) == len(first) == 6
+    done = []
+    original = do_run
+    monkeypatch.setattr(runner_module, "do_run", lambda run, *rest: done.append(run) or original(run, *rest))
+    lost = sorted(cache.glob("*NMF*001.json"))[0]
+    lost.unlink()
+    seen = []
+    second = run_table(table, cache=cache, jobs=1, on_result=seen.append)
+    assert [(run.method.name, run.seed) for run in done] == [("NMF", 1)]
+    assert lost.exists()
+    assert len(seen) == 6
+    for a, b in zip(first, second, strict=True):
+        assert a.scores == b.scores
+
+
+def test_more_runs_only_add_to_the_cache(table, tmp_path, few_digits):
+    cache = tmp_path / "cache"
+    run_table(table, runs=1, cache=cache, jobs=1)
+    before = {path: path.stat().st_mtime_ns for path in cache.glob("*.json")}
+    run_table(table, runs=2, cache=cache, jobs=1)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert len(list(cache.glob("*.json"))) == 6
+
+
+def test_processes_give_the_results_of_one(table, tmp_path, few_digits):
+    alone = run_table(table, cache=tmp_path / "one", jobs=1)
+    together = run_table(table, cache=tmp_path / "two", jobs=2)
+    for a, b in zip(alone, together, strict=True):
+        assert (a.method, a.seed) == (b.method, b.seed)
+        assert a.scores == pytest.approx(b.scores)
+
+
+def test_every_setting_has_a_file_of_its_own(table):
+    method = table.methods[2]
+    keys = {
+        Run("digits", method, 2, (1,), 0).key,
+        Run("digits", method, 2, (1,), 1).key,
+        Run("digits", method, 3, (1,), 0).key,
+        Run("coil20", method, 2, (1,), 0).key,
+        Run("digits", type(method)(method.name, "GWNTF", {"graph_reg": 1}, {}), 2, (1,), 0).key,
+    }
+    assert len(keys) == 5
+
+
+def test_a_spoilt_cache_file_is_named(table, tmp_path, few_digits):
+    cache = tmp_path / "cache"
+    run_table(table, runs=1, cache=cache, jobs=1)
+    spoilt = next(cache.glob("*KMeans*.json"))
+    spoilt.write_text("{")
+    with pytest.raises(DataError, match=f"{spoilt.name}.*remove it and run again"):
+        run_table(table, runs=1, cache=cache, jobs=1)
+
+
+def test_runs_share_graphs_and_costs(table, few_digits):
+    setting = load_setting("digits", table.methods)
+    assert set(setting.graphs) == {(5, "self-tuning", "cosine")}
+    assert setting.sample_cost.shape == (150, 150)
+
+
+def test_scores_on_the_way_end_in_the_final_score(table, tmp_path, few_digits):
+    results = run_table(table.only(["GWNTF"]), runs=1, cache=tmp_path, jobs=1)
+    assert list(results[0].on_the_way) == ["1", "3"]
+    assert results[0].on_the_way["3"] == results[0].scores
+
+
+def test_summary_is_mean_deviation_and_difference(table, tmp_path, few_digits):
+    results = run_table(table, cache=tmp_path, jobs=1)
+    summary = summarise(table, results)
+    scores = [100 * result.scores["NMI"] for result in results if result.method == "k-means"]
+    cell = summary.rows["k-means"]["NMI"]
+    assert math.isclose(cell.mean, np.mean(scores))
+    assert math.isclose(cell.deviation, np.std(scores, ddof=1))
+    assert math.isclose(cell.difference, np.mean(scores) - 60.0)
+    assert summary.rows["NMF"]["NMI"].difference is None
+    means = {method: row["ACC"].mean for method, row in summary.rows.items()}
+    assert summary.best("ACC") == max(means, key=means.get)
+    assert f"**{max(means.values()):.1f}**" in summary.to_markdown()
+    content = json.loads(json.dumps(summary.to_json()))
+    assert content["methods"]["GWNTF"]["params"]["graph_reg"] == 5
+    assert content["methods"]["GWNTF"]["on_the_way"]["ACC"][0][0] == 1
+    assert {"gwntf", "numpy", "python"} <= set(content["environment"])
+
+
+def test_pictures_are_kept_of_the_first_run(table, tmp_path, few_digits):
+    run_table(table, runs=2, cache=tmp_path, jobs=1)
+    pictures = first_pictures(table, tmp_path)
+    assert set(pictures) == {"NMF", "GWNTF"}
+    assert pictures["NMF"]["components"].shape == (10, 64)
+    assert pictures["NMF"]["reconstructions"].shape == (10, 64)
+    assert len(list(tmp_path.glob("*.npz"))) == 2
+
+
+def test_command_writes_json_markdown_and_html(table, tmp_path, few_digits, capsys):
+    output = tmp_path / "out"
+    path = str(tmp_path / "small.toml")
+    assert (
+        main(
+            ["reproduce", path, "--runs", "1", "--jobs", "1", "--methods", "NMF", "GWNTF", "-o", str(output)]
+        )
+        == 0
+    )
+    printed = capsys.readouterr()
+    assert "GWNTF" in printed.out
+    assert "k-means" not in printed.out
+    assert "100%" in printed.err
+    content = json.loads((output / "small.json").read_text())
+    assert set(content["methods"]) == {"NMF", "GWNTF"}
+    assert (output / "small.md").read_text().startswith("# small")
+    html = (output / "small.html").read_text()
+    assert html.count("data:image/png;base64,") == 5
+    assert "http" not in html.replace("http-equiv", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dataset = ", "is not TOML"),
+        ("title = 'x'", "no \\['dataset', 'method'\\]"),
+        ("dataset = 'mnist'\n[[method]]\nname = 'NMF'", "dataset: got 'mnist'"),
+        ("dataset = 'digits'\ncolour = 1\n[[method]]\nname = 'NMF'", "unknown \\['colour'\\]"),
+        ("dataset = 'digits'\n[[method]]\nname = 'SVD'", "estimator: got 'SVD'"),
+        ("dataset = 'digits'\n[[method]]\nname = 'NMF'\nexpected = { F1 = 3 }", "unknown \\['F1'\\]"),
+    ],
+)
+def test_bad_tables_are_told(text, message, tmp_path):
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises((DataError, InputError), match=message):
+        load_table(path)
+
+
+def test_unknown_tables_methods_and_numbers_are_told(capsys, table):
+    assert main(["reproduce", "imagenet"]) == 1
+    assert "table: got 'imagenet'; expected a path to a TOML file, or one of" in capsys.readouterr().err
+    assert main(["reproduce", "nowhere.toml"]) == 1
+    assert "there is no table nowhere.toml" in capsys.readouterr().err
+    with pytest.raises(InputError, match="methods: got SVD; expected some of k-means, NMF, GWNTF"):
+        table.only(["SVD"])
+    with pytest.raises(SystemExit):
+        main(["reproduce", "coil20", "--runs", "0"])
+    assert "expected a whole number of at least 1" in capsys.readouterr().err
