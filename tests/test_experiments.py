@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.cluster import SpectralClustering
 
 from gwntf import DataError, InputError
 from gwntf.cli import main
 from gwntf.datasets import load_digits_tensor
-from gwntf.evaluation import SCORES
+from gwntf.evaluation import SCORES, clustering_scores
 from gwntf.experiments import Run, find_table, load_table, run_table, summarise
 from gwntf.experiments import runner as runner_module
 from gwntf.experiments.runner import do_run, first_pictures, load_setting
@@ -32,6 +34,10 @@ dtype = "float32"
 name = "k-means"
 estimator = "KMeans"
 expected = { ACC = 50.0, NMI = 60.0, MI = 61.0, Purity = 62.0 }
+
+[[method]]
+name = "spectral"
+estimator = "SpectralClustering"
 
 [[method]]
 name = "NMF"
@@ -61,6 +67,7 @@ def test_the_papers_tables_are_complete():
         table = load_table(find_table(name))
         assert [method.name for method in table.methods] == [
             "k-means",
+            "spectral clustering",
             "NMF",
             "GNMF",
             "SDNMF",
@@ -69,7 +76,8 @@ def test_the_papers_tables_are_complete():
             "GWNTF",
         ]
         assert table.runs == 50
-        assert all(set(method.expected) == set(SCORES) for method in table.methods)
+        ours = [method for method in table.methods if method.name != "spectral clustering"]
+        assert all(set(method.expected) == set(SCORES) for method in ours)
         iterations = {method.params["max_iter"] for method in table.methods if method.params}
         assert iterations == {100}
         printed[name] = table.methods[-1].expected["ACC"]
@@ -79,7 +87,7 @@ def test_the_papers_tables_are_complete():
 def test_runs_are_cached_one_file_each_and_taken_up_again(table, tmp_path, few_digits, monkeypatch):
     cache = tmp_path / "cache"
     first = run_table(table, cache=cache, jobs=1)
-    assert len(list(cache.glob("*.json"))) == len(first) == 6
+    assert len(list(cache.glob("*.json"))) == len(first) == 8
     done = []
     original = do_run
     monkeypatch.setattr(runner_module, "do_run", lambda run, *rest: done.append(run) or original(run, *rest))
@@ -89,7 +97,7 @@ def test_runs_are_cached_one_file_each_and_taken_up_again(table, tmp_path, few_d
     second = run_table(table, cache=cache, jobs=1, on_result=seen.append)
     assert [(run.method.name, run.seed) for run in done] == [("NMF", 1)]
     assert lost.exists()
-    assert len(seen) == 6
+    assert len(seen) == 8
     for a, b in zip(first, second, strict=True):
         assert a.scores == b.scores
 
@@ -100,7 +108,7 @@ def test_more_runs_only_add_to_the_cache(table, tmp_path, few_digits):
     before = {path: path.stat().st_mtime_ns for path in cache.glob("*.json")}
     run_table(table, runs=2, cache=cache, jobs=1)
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert len(list(cache.glob("*.json"))) == 6
+    assert len(list(cache.glob("*.json"))) == 8
 
 
 def test_processes_give_the_results_of_one(table, tmp_path, few_digits):
@@ -112,7 +120,7 @@ def test_processes_give_the_results_of_one(table, tmp_path, few_digits):
 
 
 def test_every_setting_has_a_file_of_its_own(table):
-    method = table.methods[2]
+    method = table.methods[3]
     keys = {
         Run("digits", method, 2, (1,), 0).key,
         Run("digits", method, 2, (1,), 1).key,
@@ -134,8 +142,20 @@ def test_a_spoilt_cache_file_is_named(table, tmp_path, few_digits):
 
 def test_runs_share_graphs_and_costs(table, few_digits):
     setting = load_setting("digits", table.methods)
-    assert set(setting.graphs) == {(5, "self-tuning", "cosine")}
+    assert set(setting.graphs) == {(5, "binary", "cosine"), (5, "self-tuning", "cosine")}
     assert setting.sample_cost.shape == (150, 150)
+
+
+def test_spectral_clustering_is_scikit_learns_on_the_shared_graph(table, tmp_path, few_digits):
+    result = run_table(table.only(["spectral"]), runs=1, cache=tmp_path, jobs=1)[0]
+    setting = load_setting("digits", table.methods)
+    graph = setting.graphs[(5, "binary", "cosine")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        labels = SpectralClustering(
+            10, affinity="precomputed", assign_labels="discretize", random_state=0
+        ).fit_predict(graph)
+    assert result.scores == clustering_scores(setting.y, labels)
 
 
 def test_scores_on_the_way_end_in_the_final_score(table, tmp_path, few_digits):
@@ -215,7 +235,7 @@ def test_unknown_tables_methods_and_numbers_are_told(capsys, table):
     assert "table: got 'imagenet'; expected a path to a TOML file, or one of" in capsys.readouterr().err
     assert main(["reproduce", "nowhere.toml"]) == 1
     assert "there is no table nowhere.toml" in capsys.readouterr().err
-    with pytest.raises(InputError, match="methods: got SVD; expected some of k-means, NMF, GWNTF"):
+    with pytest.raises(InputError, match="methods: got SVD; expected some of k-means, spectral, NMF, GWNTF"):
         table.only(["SVD"])
     with pytest.raises(SystemExit):
         main(["reproduce", "coil20", "--runs", "0"])

@@ -102,6 +102,7 @@ def test_binary_graph_equals_scikit_learn(rng):
     directed = csr_array(kneighbors_graph(X.reshape(40, -1), 5, metric="cosine"))
     assert abs(found - directed.maximum(directed.T)).sum() == 0
     assert found.format == "csr"
+    assert found.indices.dtype == np.int32
 
 
 def test_euclidean_graph_equals_scikit_learn(rng):

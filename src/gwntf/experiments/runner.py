@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, spectral_clustering
 
 from gwntf import estimators
 from gwntf._version import __version__
@@ -21,7 +22,7 @@ from gwntf.core import DataError, FloatArray
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
 from gwntf.estimators.labels import assign
 from gwntf.evaluation import clustering_scores
-from gwntf.experiments.table import Method, Table
+from gwntf.experiments.table import FOREIGN, Method, Table
 from gwntf.geometry import check_costs, neighbor_graph, resolve_costs
 from gwntf.io import atomic_path
 from gwntf.problem import as_tensor, normalise_samples
@@ -30,6 +31,7 @@ from gwntf.solvers import Iteration
 _SHOWN = 10
 
 GraphKey = tuple[int, str, str]
+GRAPH_DEFAULT: GraphKey = (5, "binary", "cosine")
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def load_setting(dataset: str, methods: Iterable[Method]) -> Setting:
     tensor, _ = normalise_samples(as_tensor(X), "l2")
     specs = check_costs(["cosine", *[None] * (X.ndim - 1)], X.shape)
     sample_cost = resolve_costs(specs, tensor)[0]
-    keys = {_graph_key(method) for method in methods if method.estimator != "KMeans"}
+    keys = {_graph_key(method) for method in methods}
     graphs = {
         key: neighbor_graph(tensor, key[0], weight=key[1], metric=key[2]) for key in keys if key is not None
     }
@@ -147,7 +149,7 @@ def run_table(
 
 
 def _with_engine(method: Method, engine: str | None) -> Method:
-    if engine is None or method.estimator == "KMeans":
+    if engine is None or method.estimator in FOREIGN:
         return method
     return replace(method, params={**method.params, "engine": engine})
 
@@ -194,7 +196,10 @@ def do_run(run: Run, setting: Setting, cache: Path) -> tuple[str, RunResult]:
     started = time.perf_counter()
     if run.method.estimator == "KMeans":
         rows = setting.X.reshape(len(setting.X), -1)
-        result = _finish(run, setting, rows / np.linalg.norm(rows, axis=1, keepdims=True), started, None, {})
+        labels = _labels(rows / np.linalg.norm(rows, axis=1, keepdims=True), run, setting)
+        result = _result(run, setting, labels, started)
+    elif run.method.estimator == "SpectralClustering":
+        result = _result(run, setting, _spectral_labels(run, setting), started)
     else:
         result = _factorise(run, setting, started, cache)
     with atomic_path(cache / f"{run.key}.json") as path:
@@ -213,7 +218,8 @@ def _factorise(run: Run, setting: Setting, started: float, cache: Path) -> RunRe
     model = _estimator(run, setting)
     model.set_params(callbacks=[look] if run.score_at else None)
     model.fit(setting.X)
-    result = _finish(run, setting, model.embedding_, started, model, on_the_way)
+    labels = _labels(model.embedding_, run, setting)
+    result = _result(run, setting, labels, started, model, on_the_way)
     if run.seed == 0:
         _keep_pictures(cache / f"{run.key}.npz", model, setting)
     return result
@@ -239,10 +245,16 @@ def _estimator(run: Run, setting: Setting) -> Any:
 
 def _graph_key(method: Method) -> GraphKey | None:
     """Return neighbours, weight and metric of the graph of a method; None if it has none."""
-    known = {**getattr(estimators, method.estimator)().get_params(), **method.params}
-    if "graph_reg" not in known:
+    if method.estimator == "KMeans":
         return None
-    return known["n_neighbors"], known["graph_weight"], known["graph_metric"]
+    names = ("n_neighbors", "graph_weight", "graph_metric")
+    known: dict[str, Any] = dict(zip(names, GRAPH_DEFAULT, strict=True))
+    if method.estimator != "SpectralClustering":
+        known = getattr(estimators, method.estimator)().get_params()
+    if names[0] not in known:
+        return None
+    neighbors, weight, metric = ({**known, **method.params}[name] for name in names)
+    return neighbors, weight, metric
 
 
 def _labels(embedding: FloatArray, run: Run, setting: Setting) -> NDArray[np.int_]:
@@ -255,18 +267,29 @@ def _labels(embedding: FloatArray, run: Run, setting: Setting) -> NDArray[np.int
     return labels
 
 
-def _finish(
+def _spectral_labels(run: Run, setting: Setting) -> NDArray[np.int_]:
+    graph = setting.graphs[_graph_key(run.method) or GRAPH_DEFAULT]
+    how = run.method.params.get("assign_labels", "discretize")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Graph is not fully connected")
+        labels: NDArray[np.int_] = spectral_clustering(
+            graph, n_clusters=len(np.unique(setting.y)), assign_labels=how, random_state=run.seed
+        )
+    return labels
+
+
+def _result(
     run: Run,
     setting: Setting,
-    embedding: FloatArray,
+    labels: NDArray[np.int_],
     started: float,
-    model: Any,
-    on_the_way: Mapping[str, Mapping[str, float]],
+    model: Any = None,
+    on_the_way: Mapping[str, Mapping[str, float]] | None = None,
 ) -> RunResult:
-    scores = clustering_scores(setting.y, _labels(embedding, run, setting))
+    scores = clustering_scores(setting.y, labels)
     seconds = time.perf_counter() - started
     iterations, objective = (model.n_iter_, model.objective_) if model is not None else (0, None)
-    return RunResult(run.method.name, run.seed, scores, seconds, iterations, objective, on_the_way)
+    return RunResult(run.method.name, run.seed, scores, seconds, iterations, objective, on_the_way or {})
 
 
 def _keep_pictures(target: Path, model: Any, setting: Setting) -> None:

@@ -12,7 +12,9 @@ from gwntf.core import DataError, InputError
 from gwntf.evaluation import SCORES
 
 DATASETS = ("coil20", "pie_pose27", "digits")
-ESTIMATORS = ("KMeans", "NMF", "GNMF", "SDNMF", "NCP", "GNCP", "GWNTF", "SWIFT")
+ESTIMATORS = ("KMeans", "SpectralClustering", "NMF", "GNMF", "SDNMF", "NCP", "GNCP", "GWNTF", "SWIFT")
+FOREIGN = ("KMeans", "SpectralClustering")
+"""Methods of scikit-learn, to which the defaults of the table do not apply."""
 
 _TABLE_KEYS = {"title", "dataset", "runs", "kmeans_starts", "score_at", "defaults", "method"}
 _METHOD_KEYS = {"name", "estimator", "params", "expected"}
@@ -27,7 +29,7 @@ class Method:
     name : str
         As shown.
     estimator : str
-        Class of the library, or "KMeans" for k-means on the samples.
+        Class of the library, or scikit-learn's "KMeans" on the samples or "SpectralClustering" on their graph.
     params : mapping
         Constructor parameters, table-wide defaults included.
     expected : mapping
@@ -121,7 +123,8 @@ def _method(entry: Mapping[str, Any], defaults: Mapping[str, Any], path: Path) -
         raise InputError(f"{where}: estimator", repr(estimator), f"one of {', '.join(ESTIMATORS)}")
     expected = entry.get("expected", {})
     _check_keys(expected, set(SCORES), set(), f"{where}: expected")
-    params = {} if estimator == "KMeans" else {**defaults, **entry.get("params", {})}
+    foreign = estimator in FOREIGN
+    params = {**({} if foreign else defaults), **entry.get("params", {})}
     return Method(entry["name"], estimator, params, expected)
 
 

@@ -117,10 +117,12 @@ def place_graph(graph: csr_array, weight: float, engine: Engine, dtype: Any) -> 
 
 
 def _tidy(graph: csr_array) -> csr_array:
-    """Drop self-loops (they add nothing to the penalty) and stored zeros."""
+    """Drop self-loops (they add nothing to the penalty) and stored zeros; short indices, as scikit-learn wants."""
     coo = graph.tocoo()
     keep = (coo.row != coo.col) & (coo.data != 0)
-    tidy = csr_array((coo.data[keep], (coo.row[keep], coo.col[keep])), shape=graph.shape)
+    short = np.int32 if max(coo.nnz, *graph.shape) < 2**31 else np.int64
+    places = (coo.row[keep].astype(short), coo.col[keep].astype(short))
+    tidy = csr_array((coo.data[keep], places), shape=graph.shape)
     tidy.sort_indices()
     return tidy
 
