@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from gwntf.core import FloatArray
+from gwntf.engines.protocol import ColumnScaling, KernelForm
 
 _TILE_ENTRIES = 2**17
 _TILE_COLUMNS = 512
@@ -36,6 +37,10 @@ class NumpyEngine:
     def quiet(self) -> AbstractContextManager[Any]:
         """Silence NumPy's floating-point warnings."""
         return np.errstate(all="ignore")
+
+    def column_scaling(self, form: KernelForm | None) -> ColumnScaling | None:  # noqa: ARG002
+        """Return None: the reference runs the loop on arrays."""
+        return None
 
     def tile_columns(self, length: int) -> int:
         """Return a tile of about a megabyte, wide enough to keep the matrix products busy."""

@@ -3,12 +3,45 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from gwntf.core import Array, FloatArray
+
+
+@dataclass(frozen=True)
+class KernelForm:
+    """A kernel as compiled code takes it.
+
+    Attributes
+    ----------
+    recursive : bool
+        Whether K_ij = c r^|i-j|, given by ``matrix = [[c, r]]``; else `matrix` is K itself.
+    matrix, transposed : arrays
+        K and its transpose, both in rows.
+    """
+
+    recursive: bool
+    matrix: Array
+    transposed: Array
+
+
+class ColumnScaling(Protocol):
+    """A compiled scaling loop in plain numbers, column for column the one of `transport.scaling`."""
+
+    def __call__(
+        self,
+        problem: tuple[Array, ...],
+        exponents: tuple[float, float],
+        max_iter: int,
+        tol: float,
+        check_every: int,
+    ) -> tuple[tuple[Array, ...], Array]:
+        """Return (log U, log V, Phi, Psi) of the problem (x, y, log V), and which columns kept their accuracy."""
+        ...
 
 
 class Engine(Protocol):
@@ -43,6 +76,10 @@ class Engine(Protocol):
 
     def quiet(self) -> AbstractContextManager[Any]:
         """Silence floating-point warnings inside the block (columns that overflow are solved again)."""
+        ...
+
+    def column_scaling(self, form: KernelForm | None) -> ColumnScaling | None:
+        """Return a compiled scaling loop for a kernel of that form, or None to run the loop on arrays."""
         ...
 
     def tile_columns(self, length: int) -> int:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gwntf.core import Array, FloatArray
-from gwntf.engines import Engine
+from gwntf.engines import Engine, KernelForm
 from gwntf.geometry.costs import Cost, SeparableCost
 
 
@@ -24,6 +24,10 @@ class Kernel(Protocol):
 
     def astype(self, dtype: Any) -> Kernel:
         """Return the same kernel in another precision (a NumPy dtype)."""
+        ...
+
+    def form(self) -> KernelForm | None:
+        """Return the kernel as compiled code takes it; None if it has no such form."""
         ...
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:
@@ -75,6 +79,20 @@ class DenseKernel:
     def _log_matrix(self) -> Array:
         return self._engine.asarray(self._log_kernel, self._dtype)
 
+    @cached_property
+    def _form(self) -> KernelForm:
+        ratio = _common_ratio(self._log_kernel)
+        if ratio is None:
+            return KernelForm(
+                False, self._matrix, self._engine.asarray(np.exp(self._log_kernel.T), self._dtype)
+            )
+        pair = self._engine.asarray(np.exp([[self._log_kernel[0, 0], ratio]]), self._dtype)
+        return KernelForm(True, pair, pair)
+
+    def form(self) -> KernelForm:
+        """Return K, or c and r where K_ij = c r^|i-j|."""
+        return self._form
+
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:
         """K V, or K' V."""
         return (self._matrix.T if transposed else self._matrix) @ v
@@ -96,6 +114,10 @@ class SeparableKernel:
     def astype(self, dtype: Any) -> SeparableKernel:
         """Return the same kernel in another precision."""
         return SeparableKernel(tuple(axis.astype(dtype) for axis in self._axes))
+
+    def form(self) -> None:
+        """Return None: it is applied one axis at a time."""
+        return
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:
         """K V, or K' V, one axis after the other."""
@@ -123,6 +145,18 @@ def build_kernel(cost: Cost, reg: float, engine: Engine, dtype: Any) -> Kernel:
         axes = [-first / reg - 1, *(-axis / reg for axis in rest)]
         return SeparableKernel(tuple(DenseKernel(engine, axis, dtype) for axis in axes))
     return DenseKernel(engine, -cost / reg - 1, dtype)
+
+
+def _common_ratio(log_kernel: FloatArray) -> float | None:
+    """Return log r where log K_ij = log c + |i - j| log r, else None."""
+    size = len(log_kernel)
+    if size < 2:
+        return None
+    ratio = float(log_kernel[0, 1] - log_kernel[0, 0])
+    steps = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
+    straight = log_kernel[0, 0] + ratio * steps
+    scale = max(1.0, float(np.abs(log_kernel).max()))
+    return ratio if np.abs(log_kernel - straight).max() <= 1e-12 * scale else None
 
 
 def _log_sum_exp(xp: Any, terms: Array) -> Array:

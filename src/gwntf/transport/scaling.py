@@ -85,27 +85,32 @@ def scale(
     found = [xp.full_like(x, fill) for fill in (nothing, nothing, 0.0, 0.0)]
     todo = _where(xp, (xp.sum(x, axis=0) > 0) & (xp.sum(y, axis=0) > 0))
     with engine.quiet():
-        for domain, dtype in _rungs(engine, kernel, x.dtype):
+        for domain, held, dtype in _rungs(engine, kernel, x.dtype):
             if todo.shape[0] == 0:
                 break
             part = tuple(xp.astype(a[:, todo], dtype, copy=False) for a in (x, y, log_v))
-            solved, sound = _solve(xp, domain, part, relaxation, max_iter, tol)
+            compiled = None if held is None else engine.column_scaling(held.form())
+            if compiled is None:
+                solved, sound = _solve(xp, domain, part, relaxation, max_iter, tol)
+            else:
+                exponents = (relaxation.phi, relaxation.psi)
+                solved, sound = compiled(part, exponents, max_iter, tol, CHECK_EVERY)
             for array, values in zip(found, solved, strict=True):
                 array[:, todo] = xp.astype(values, x.dtype, copy=False)
             todo = todo[~sound]
     return Scaled(*found)
 
 
-def _rungs(engine: Engine, kernel: Kernel, dtype: Any) -> list[tuple[Domain, Any]]:
-    """Ladder of number systems, from the fastest to the safest."""
+def _rungs(engine: Engine, kernel: Kernel, dtype: Any) -> list[tuple[Domain, Kernel | None, Any]]:
+    """Ladder of number systems, from the fastest to the safest, each with the kernel to compile for."""
     xp = engine.xp
     wide = kernel.astype("float64")
-    rungs: list[tuple[Domain, Any]] = [
-        (Plain(engine, wide, float(xp.finfo(xp.float64).smallest_normal)), xp.float64),
-        (Log(engine, wide), xp.float64),
+    rungs: list[tuple[Domain, Kernel | None, Any]] = [
+        (Plain(engine, wide, float(xp.finfo(xp.float64).smallest_normal)), wide, xp.float64),
+        (Log(engine, wide), None, xp.float64),
     ]
     if dtype != xp.float64:
-        rungs.insert(0, (Plain(engine, kernel, float(xp.finfo(dtype).smallest_normal)), dtype))
+        rungs.insert(0, (Plain(engine, kernel, float(xp.finfo(dtype).smallest_normal)), kernel, dtype))
     return rungs
 
 
@@ -116,7 +121,7 @@ def _solve(
     relaxation: Relaxation,
     max_iter: int,
     tol: float,
-) -> tuple[tuple[Array, Array, Array, Array], Array]:
+) -> tuple[tuple[Array, ...], Array]:
     """Run the loop in one domain; also say which columns it held."""
     x, y, log_v = problem
     phi, psi = relaxation.phi, relaxation.psi

@@ -1,0 +1,84 @@
+"""The engine whose scalings are compiled; everything else is the reference engine."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numba
+import numpy as np
+
+from gwntf.core import FloatArray
+from gwntf.engines.cpu.tile import T, scale_tiles
+from gwntf.engines.numpy_engine import NumpyEngine
+from gwntf.engines.protocol import ColumnScaling, KernelForm
+
+_log = logging.getLogger(__name__)
+
+_DENSE_LIMIT = 256
+_TILE_ENTRIES = 2**20
+
+
+class CpuEngine(NumpyEngine):
+    """NumPy arrays, with the scalings of short or exponential kernels compiled and spread over threads.
+
+    Threads are as many as numba would use (``NUMBA_NUM_THREADS``, ``numba.set_num_threads``). A column's result
+    does not depend on their number, to the bit.
+    """
+
+    name = "cpu"
+
+    def tile_columns(self, length: int) -> int:
+        """Return a tile for all threads together; each takes narrow strips of it."""
+        return max(T, _TILE_ENTRIES // length)
+
+    def column_scaling(self, form: KernelForm | None) -> ColumnScaling | None:
+        """Return the compiled loop for exponential kernels and for short dense ones."""
+        if form is None or (not form.recursive and form.matrix.shape[0] > _DENSE_LIMIT):
+            return None
+
+        def scale(
+            problem: tuple[FloatArray, ...],
+            exponents: tuple[float, float],
+            max_iter: int,
+            tol: float,
+            check_every: int,
+        ) -> tuple[tuple[Any, ...], Any]:
+            arrays = [np.ascontiguousarray(array) for array in problem]
+            kind, columns = arrays[0].dtype.type, arrays[0].shape[1]
+            written = [np.empty_like(arrays[0]) for _ in range(4)]
+            sound = np.empty(columns, np.bool_)
+            numbers = (kind(exponents[0]), kind(exponents[1]), max_iter, kind(tol), check_every)
+            fixed = (
+                *arrays,
+                form.recursive,
+                form.matrix,
+                form.transposed,
+                *numbers,
+                np.finfo(kind).smallest_normal,
+            )
+            _spread(-(-columns // T), fixed, (*written, sound))
+            return tuple(written), sound
+
+        return scale
+
+
+def _spread(tiles: int, fixed: tuple[Any, ...], written: tuple[Any, ...]) -> None:
+    """Share the tiles among threads; the compiled function releases the interpreter lock."""
+    if not scale_tiles.signatures:
+        _log.info("compiling the scaling loop; the result is kept on disk for the next time")
+    workers = max(1, min(numba.get_num_threads(), os.cpu_count() or 1, tiles))
+    bounds = [worker * tiles // workers for worker in range(workers + 1)]
+    if workers == 1:
+        scale_tiles(0, tiles, *fixed, *written)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        jobs = [
+            pool.submit(scale_tiles, first, last, *fixed, *written)
+            for first, last in itertools.pairwise(bounds)
+        ]
+        for job in jobs:
+            job.result()

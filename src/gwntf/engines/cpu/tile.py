@@ -1,0 +1,236 @@
+"""The scaling loop of one tile of columns, in cache from the first half-step to the last.
+
+The arithmetic is that of `transport.scaling` in plain numbers; tests hold the two together. A tile is T columns wide
+and lies row by row in flat buffers, so that every inner loop runs over T neighbouring numbers. The functions release
+the interpreter lock, so that plain Python threads can share the tiles.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gwntf.engines.cpu.powers import FLAGS, divide_by_powers, exp2_of, log2_of
+
+T = 64
+"""Columns of a tile."""
+
+LOOSE: dict[str, Any] = {
+    "fastmath": FLAGS | {"reassoc"},
+    "error_model": "numpy",
+    "cache": True,
+    "nogil": True,
+}
+TO_LOG2, FROM_LOG2 = 1 / math.log(2), math.log(2)
+
+
+@njit(**LOOSE)
+def multiply_dense(K, V, B, size):
+    """B = K V, four rows and four columns of K at a time."""
+    whole = size - size % 4
+    B[: size * T] = B.dtype.type(0)
+    for i in range(0, whole, 4):
+        b = i * T
+        for k in range(0, whole, 4):
+            a00, a01, a02, a03 = K[i, k], K[i, k + 1], K[i, k + 2], K[i, k + 3]
+            a10, a11, a12, a13 = K[i + 1, k], K[i + 1, k + 1], K[i + 1, k + 2], K[i + 1, k + 3]
+            a20, a21, a22, a23 = K[i + 2, k], K[i + 2, k + 1], K[i + 2, k + 2], K[i + 2, k + 3]
+            a30, a31, a32, a33 = K[i + 3, k], K[i + 3, k + 1], K[i + 3, k + 2], K[i + 3, k + 3]
+            v = k * T
+            for t in range(T):
+                v0, v1, v2, v3 = V[v + t], V[v + T + t], V[v + 2 * T + t], V[v + 3 * T + t]
+                B[b + t] += a00 * v0 + a01 * v1 + a02 * v2 + a03 * v3
+                B[b + T + t] += a10 * v0 + a11 * v1 + a12 * v2 + a13 * v3
+                B[b + 2 * T + t] += a20 * v0 + a21 * v1 + a22 * v2 + a23 * v3
+                B[b + 3 * T + t] += a30 * v0 + a31 * v1 + a32 * v2 + a33 * v3
+        for k in range(whole, size):
+            for q in range(4):
+                a = K[i + q, k]
+                for t in range(T):
+                    B[b + q * T + t] += a * V[k * T + t]
+    for i in range(whole, size):
+        for k in range(size):
+            a = K[i, k]
+            for t in range(T):
+                B[i * T + t] += a * V[k * T + t]
+
+
+@njit(**LOOSE)
+def multiply_exponential(c, r, V, B, size, acc):
+    """B_i = c sum_k r^|i-k| V_k in two recursive passes over the rows."""
+    acc[:] = V.dtype.type(0)
+    for i in range(size):
+        row = V[i * T : i * T + T]
+        out = B[i * T : i * T + T]
+        for t in range(T):
+            a = row[t] + r * acc[t]
+            acc[t] = a
+            out[t] = a
+    acc[:] = V.dtype.type(0)
+    for q in range(size):
+        i = size - 1 - q
+        row = V[i * T : i * T + T]
+        out = B[i * T : i * T + T]
+        for t in range(T):
+            a = r * acc[t]
+            out[t] = c * (out[t] + a)
+            acc[t] = row[t] + a
+
+
+@njit(**LOOSE)
+def multiply(recursive, K, V, B, size, acc):
+    """B = K V for a dense K, or for K = c r^|i-k| given by its first two entries."""
+    if recursive:
+        multiply_exponential(K[0, 0], K[0, 1], V, B, size, acc)
+    else:
+        multiply_dense(K, V, B, size)
+
+
+@njit(**LOOSE)
+def load(matrix, left, width, size, tile):
+    """Copy columns into a tile, zeros beyond them."""
+    for i in range(size):
+        row = tile[i * T : i * T + T]
+        row[:] = tile.dtype.type(0)
+        for t in range(width):
+            row[t] = matrix[i, left + t]
+
+
+@njit(**LOOSE)
+def settle(u, nu, v, kv, size, width, tol, moved, mass, done, kept):
+    """Keep the columns whose data marginal has just settled; return how many these are."""
+    moved[:] = u.dtype.type(0)
+    mass[:] = u.dtype.type(0)
+    for i in range(size):
+        for t in range(T):
+            j = i * T + t
+            moved[t] += abs(nu[j] - u[j]) * kv[j]
+            mass[t] += nu[j] * kv[j]
+    count = 0
+    for t in range(width):
+        if not done[t] and not moved[t] > tol * mass[t]:
+            done[t] = True
+            count += 1
+            for i in range(size):
+                j = i * T + t
+                kept[0, j], kept[1, j], kept[2, j] = nu[j], v[j], kv[j]
+    return count
+
+
+@njit(**LOOSE)
+def judge(total, product, counts, tiny, size, width, low, fine):
+    """Clear the flag of columns that left the range or came near its lower end: see `transport.domains`."""
+    low[:] = total.dtype.type(0)
+    for i in range(size):
+        for t in range(T):
+            low[t] += total[i * T + t]
+    for t in range(width):
+        fine[t] = fine[t] and np.isfinite(low[t])
+        low[t] = tiny * max(low[t], total.dtype.type(size))
+    for i in range(size):
+        for t in range(width):
+            j = i * T + t
+            fine[t] = (
+                fine[t]
+                and np.isfinite(product[j])
+                and (product[j] > low[t] or counts[j] == counts.dtype.type(0))
+            )
+
+
+@njit(**LOOSE)
+def store_log(tile, left, width, size, matrix):
+    """Write natural logarithms of a tile, minus infinity for zero."""
+    kind = tile.dtype.type
+    for i in range(size):
+        for t in range(width):
+            x = tile[i * T + t]
+            positive = x > kind(0)
+            y = log2_of(x if positive else kind(1)) * kind(FROM_LOG2)
+            matrix[i, left + t] = y if positive else kind(-np.inf)
+
+
+@njit(**LOOSE)
+def store_product(a, b, left, width, size, matrix):
+    """Write the entrywise product of two tiles."""
+    for i in range(size):
+        for t in range(width):
+            matrix[i, left + t] = a[i * T + t] * b[i * T + t]
+
+
+@njit(**LOOSE)
+def scale_tiles(
+    first,
+    last,
+    X,
+    Y,
+    start,
+    recursive,
+    K,
+    KT,
+    phi,
+    psi,
+    max_iter,
+    tol,
+    check_every,
+    tiny,
+    log_u,
+    log_v,
+    data,
+    model,
+    sound,
+):
+    """Take the tiles from `first` to `last` through their scalings; write logarithms, marginals and soundness."""
+    size, columns = X.shape
+    kind = X.dtype.type
+    n = size * T
+    xp, yp, u, v, nu = (
+        np.empty(n, X.dtype),
+        np.empty(n, X.dtype),
+        np.empty(n, X.dtype),
+        np.empty(n, X.dtype),
+        np.empty(n, X.dtype),
+    )
+    kv, ku, kept = np.empty(n, X.dtype), np.empty(n, X.dtype), np.empty((3, n), X.dtype)
+    moved, mass, done = np.empty(T, X.dtype), np.empty(T, X.dtype), np.empty(T, np.bool_)
+    for tile in range(first, last):
+        left = tile * T
+        width = min(T, columns - left)
+        load(X, left, width, size, ku)
+        divide_by_powers(ku, ku, kind(1) - phi, xp)
+        load(Y, left, width, size, ku)
+        divide_by_powers(ku, ku, kind(1) - psi, yp)
+        load(start, left, width, size, ku)
+        for j in range(n):
+            v[j] = exp2_of(ku[j] * kind(TO_LOG2))
+        multiply(recursive, K, v, kv, size, mass)
+        divide_by_powers(xp, kv, phi, u)
+        done[:] = False
+        finished = 0
+        for iteration in range(1, max_iter + 1):
+            multiply(recursive, KT, u, ku, size, mass)
+            divide_by_powers(yp, ku, psi, v)
+            multiply(recursive, K, v, kv, size, mass)
+            divide_by_powers(xp, kv, phi, nu)
+            if tol > 0 and iteration % check_every == 0 and iteration < max_iter:
+                finished += settle(u, nu, v, kv, size, width, tol, moved, mass, done, kept)
+            u, nu = nu, u
+            if finished == width:
+                break
+        if finished > 0:
+            for i in range(size):
+                for t in range(width):
+                    if done[t]:
+                        j = i * T + t
+                        u[j], v[j], kv[j] = kept[0, j], kept[1, j], kept[2, j]
+        multiply(recursive, KT, u, ku, size, mass)
+        done[:] = True
+        judge(v, kv, xp, tiny, size, width, mass, done)
+        judge(u, ku, yp, tiny, size, width, mass, done)
+        sound[left : left + width] = done[:width]
+        store_log(u, left, width, size, log_u)
+        store_log(v, left, width, size, log_v)
+        store_product(u, kv, left, width, size, data)
+        store_product(v, ku, left, width, size, model)

@@ -1,0 +1,187 @@
+"""The compiled engine against the reference: powers to a few ulp, scalings column by column, whole fits."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gwntf import GNCP, GWNTF, SDNMF, SWIFT
+from gwntf.core import MissingLibraryError, Relaxation
+from gwntf.datasets import load_digits_tensor
+from gwntf.engines import get_engine
+from gwntf.engines import registry as registry_module
+from gwntf.engines.cpu.powers import JIT, divide_by_powers, exp2_of, log2_of
+from gwntf.geometry import build_kernel, grid_cost
+from gwntf.transport import scale
+
+CPU, REFERENCE = get_engine("cpu"), get_engine("numpy")
+
+
+@numba.njit(**JIT)
+def logs(x, out):
+    for j in range(x.size):
+        out[j] = log2_of(x[j])
+
+
+@numba.njit(**JIT)
+def exps(x, out):
+    for j in range(x.size):
+        out[j] = exp2_of(x[j])
+
+
+def whole_range(dtype):
+    """Numbers spread over the whole positive range, the smallest and the largest among them."""
+    info = np.finfo(dtype)
+    low = -149 if dtype == np.float32 else -1074
+    exponents = np.random.default_rng(0).uniform(low, info.maxexp, 100_000)
+    numbers = np.exp2(exponents.astype(np.longdouble)).astype(dtype)
+    edges = [info.smallest_subnormal, info.smallest_normal, info.max, 1, 1 + info.eps, 1 - info.epsneg]
+    return np.concatenate([numbers[numbers > 0], np.array(edges, dtype)])
+
+
+def ulps(found, exact):
+    return np.abs(found - exact) / np.spacing(np.abs(exact).astype(found.dtype)).astype(np.longdouble)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.3, 0.5, 100 / 101, 0.99999, 1.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_powers_are_right_to_a_few_ulp_everywhere(dtype, power):
+    x = whole_range(dtype)
+    p = dtype(power)
+    out = np.empty_like(x)
+    divide_by_powers(np.ones_like(x), x, p, out)
+    with np.errstate(over="ignore"):
+        exact = 1 / x.astype(np.longdouble) ** np.longdouble(p)
+    normal = (exact < np.finfo(dtype).max) & (exact > np.finfo(dtype).smallest_normal)
+    assert ulps(out[normal], exact[normal]).max() < 4
+    assert np.isinf(out[exact > 2 * np.longdouble(np.finfo(dtype).max)]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_powers_of_zero_and_of_huge_numerators(dtype):
+    x = np.array([0.0, 1e30, 1e-30], dtype)
+    out = np.empty_like(x)
+    divide_by_powers(np.array([1.0, 1e30, 1e-30], dtype), x, dtype(0.99), out)
+    np.testing.assert_allclose(out, [0, 1e30**0.01, 1e-30**0.01], rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logarithms_and_exponentials(dtype):
+    x = whole_range(dtype)
+    out = np.empty_like(x)
+    logs(x, out)
+    exact = np.log2(x.astype(np.longdouble))
+    away = np.abs(exact) > 0.5
+    assert ulps(out[away], exact[away]).max() < 4
+    assert np.abs(out - exact).max() < 100 * np.finfo(dtype).eps * np.abs(exact).max()
+    info = np.finfo(dtype)
+    y = np.random.default_rng(0).uniform(info.minexp, info.maxexp - 1, 100_000).astype(dtype)
+    out = np.empty_like(y)
+    exps(y, out)
+    assert ulps(out, np.exp2(y.astype(np.longdouble))).max() < 4
+    edges = np.array([-np.inf, -1e6, 1e6, np.inf, 0], dtype)
+    out = np.empty_like(edges)
+    exps(edges, out)
+    np.testing.assert_array_equal(out, [0, 0, np.inf, np.inf, 1])
+
+
+@st.composite
+def problems(draw):
+    size, columns = (
+        draw(st.sampled_from([1, 2, 3, 5, 8, 13, 32])),
+        draw(st.sampled_from([1, 63, 64, 65, 200])),
+    )
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    x, y = rng.random((size, columns)), rng.random((size, columns)) + 1e-3
+    x[rng.random(x.shape) < draw(st.sampled_from([0, 0.5]))] = 0
+    cost = grid_cost(size) if draw(st.booleans()) else rng.random((size, size))
+    relaxation = Relaxation(
+        draw(st.sampled_from([1.0, 0.1, 0.02])), draw(st.floats(0.1, 5)), draw(st.floats(0.1, 5))
+    )
+    return x, y, cost, relaxation
+
+
+@settings(max_examples=60)
+@given(problem=problems(), dtype=st.sampled_from([np.float32, np.float64]), tol=st.sampled_from([0.0, 1e-3]))
+def test_scalings_equal_the_reference(problem, dtype, tol):
+    x, y, cost, relaxation = problem
+    x, y = x.astype(dtype), y.astype(dtype)
+    found, expected = (
+        scale(
+            engine, build_kernel(cost, relaxation.reg, engine, dtype), x, y, relaxation, max_iter=20, tol=tol
+        )
+        for engine in (CPU, REFERENCE)
+    )
+    rtol = 1e-9 if dtype == np.float64 else 2e-3 if tol else 1e-4
+    for name in ("data_marginal", "model_marginal"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=rtol, atol=1e-12)
+    assert np.isneginf(found.log_u).tolist() == np.isneginf(expected.log_u).tolist()
+
+
+@pytest.mark.parametrize("recursive", [True, False])
+def test_hard_float32_columns_are_found_out_and_solved_in_wider_numbers(recursive, rng):
+    """Data at one end, model at the other: V leaves float32 at reg = 0.01."""
+    cost = grid_cost(32)
+    if not recursive:
+        cost = cost + 1e-9 * rng.random((32, 32))
+    x = rng.random((32, 100)).astype(np.float32)
+    x[5:, ::7] = 0
+    y = rng.random((32, 100)).astype(np.float32)
+    relaxation = Relaxation(0.01, 1, 1)
+    kernel = build_kernel(cost, 0.01, CPU, np.float32)
+    assert kernel.form().recursive is recursive
+    found = scale(CPU, kernel, x, y, relaxation, max_iter=30, tol=0)
+    wide = scale(
+        REFERENCE,
+        build_kernel(cost, 0.01, REFERENCE, np.float64),
+        x.astype(float),
+        y.astype(float),
+        relaxation,
+        max_iter=30,
+        tol=0,
+    )
+    np.testing.assert_allclose(found.model_marginal, wide.model_marginal, rtol=1e-4)
+
+
+def test_threads_do_not_change_a_bit(rng):
+    x, y = rng.random((16, 1000)), rng.random((16, 1000))
+    relaxation = Relaxation(0.05, 1, 1)
+    results = []
+    for threads in (1, 2):
+        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+        kernel = build_kernel(grid_cost(16), 0.05, CPU, np.float64)
+        results.append(scale(CPU, kernel, x, y, relaxation, max_iter=30, tol=1e-6).model_marginal)
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        GWNTF(6, graph_reg=10.0),
+        GWNTF(6, costs=(None, "grid2", "euclidean"), graph_reg=0, reg=0.05),
+        SDNMF(6),
+        SWIFT(6, costs=(None, "cosine", "grid")),
+        GNCP(6),
+    ],
+)
+def test_whole_fits_equal_the_reference(model, dtype):
+    X = load_digits_tensor()[0][:120]
+    model.set_params(max_iter=12, tol=0, random_state=0, dtype=dtype)
+    reference = model.set_params(engine="numpy").fit(X)
+    expected = [factor.copy() for factor in reference.factors_]
+    curve = reference.objective_curve_
+    found = model.set_params(engine="cpu").fit(X)
+    rtol = 1e-9 if dtype == "float64" else 1e-4
+    for a, b in zip(found.factors_, expected, strict=True):
+        assert np.linalg.norm(a - b) <= rtol * np.linalg.norm(b)
+    np.testing.assert_allclose(found.objective_curve_, curve, rtol=rtol)
+
+
+def test_without_numba_the_engine_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(registry_module, "find_spec", lambda name: None)
+    with pytest.raises(MissingLibraryError, match="gwntf\\[fast\\]"):
+        get_engine("cpu")
