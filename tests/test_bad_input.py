@@ -83,7 +83,7 @@ PARAMETERS = [
     ({"costs": (None, np.full((4, 4), np.nan), None)}, r"costs\[1\]: got negative or non-finite"),
     ({"costs": (None, np.ones((4, 3)), None)}, r"costs\[1\]: got shape \(4, 3\); expected a square"),
     ({"costs": (None, csr_array(np.ones((4, 4))), None)}, r"costs\[1\]: got entries of type object"),
-    ({"costs": (None, SeparableCost.city_block((3, 2)), None)}, r"costs\[1\]: got a SeparableCost over 6"),
+    ({"costs": (None, SeparableCost.on_grid((3, 2)), None)}, r"costs\[1\]: got a SeparableCost over 6"),
     ({"graph": np.ones((5, 5))}, r"graph: got shape \(5, 5\)"),
     ({"graph": np.triu(np.ones((6, 6)))}, "graph: got an asymmetric matrix"),
     ({"graph": -np.ones((6, 6))}, "graph: got negative"),

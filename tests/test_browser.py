@@ -7,13 +7,14 @@ import shutil
 
 import numpy as np
 import pytest
+from playwright.sync_api import sync_playwright
 
 from gwntf.evaluation import SCORES
 from gwntf.experiments import RunResult, summarise
 from gwntf.experiments.table import Method, Table
 from gwntf.reports import table_report
 
-HOSTILE = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
+HOSTILE = "$\\bad{$ <script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
 
 
 def browser_path() -> str:
@@ -45,7 +46,10 @@ def report(tmp_path_factory):
         "sample_shape": np.array([3, 4]),
         "labels": np.arange(30) % 3,
     }
-    html = table_report(summarise(table, results), {method.name: arrays for method in methods})
+    arrays_of_vectors = {**arrays, "sample_shape": np.array([12]), "embedding": rng.random((30, 1))}
+    html = table_report(
+        summarise(table, results), {methods[0].name: arrays, methods[1].name: arrays_of_vectors}
+    )
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(html, encoding="utf-8")
     return path
@@ -53,9 +57,8 @@ def report(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(report):
-    sync_api = pytest.importorskip("playwright.sync_api")
     executable = browser_path()
-    with sync_api.sync_playwright() as play:
+    with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
         opened = browser.new_page(viewport={"width": 390, "height": 844})
         opened.requests, opened.problems = [], []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import threading
+import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 from scipy.io import savemat
 
 from gwntf import DataError, InputError
-from gwntf.datasets import images, load_coil20, load_digits_tensor, load_pie_pose27, make_kruskal_tensor
+from gwntf.datasets import fetch as fetch_module
+from gwntf.datasets import images, load_coil20, load_digits_tensor, make_kruskal_tensor
 from gwntf.datasets.fetch import RemoteFile, fetch, find_data_home
 from gwntf.problem import reconstruct
 
@@ -24,6 +26,14 @@ DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
+        if self.path == "/moved":
+            self.send_response(302)
+            self.send_header("Location", "/good")
+            self.end_headers()
+            return
+        if self.path == "/stalled":
+            time.sleep(3)
+            return
         if self.path == "/missing":
             self.send_error(404)
             return
@@ -71,14 +81,30 @@ def test_downloads_once_and_keeps_the_file(server, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("path", "reason"),
-    [("/missing", "404"), ("/cut", "ended after|bytes read"), ("/wrong", "another SHA-256")],
+    [
+        ("/missing", "404"),
+        ("/cut", "ended after|bytes read"),
+        ("/wrong", "another SHA-256"),
+        ("/stalled", "timed out|without response"),
+    ],
 )
-def test_a_bad_download_leaves_nothing_and_says_what_to_do(server, tmp_path, path, reason):
+def test_a_bad_download_leaves_nothing_and_says_what_to_do(server, tmp_path, path, reason, monkeypatch):
+    monkeypatch.setattr(fetch_module, "_TIMEOUT", 0.5)
     with pytest.raises(DataError, match=reason) as caught:
         fetch(remote(server, path), tmp_path, progress=False)
     assert f"put the file from {server}{path}" in str(caught.value)
     assert str(tmp_path / "data.bin") in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_moved_is_followed(server, tmp_path):
+    assert fetch(remote(server, "/moved"), tmp_path, progress=False).read_bytes() == CONTENT
+
+
+def test_a_folder_in_the_place_of_the_file_is_a_clear_error(tmp_path):
+    (tmp_path / "data.bin").mkdir()
+    with pytest.raises(DataError, match="is not the expected"):
+        fetch(RemoteFile("data.bin", "http://127.0.0.1:9/", DIGEST), tmp_path)
 
 
 def test_no_network_is_a_clear_error(tmp_path):
@@ -161,7 +187,6 @@ def test_pie_faces_stand_upright(pie_pose27):
     np.testing.assert_array_equal(np.bincount(y), [42] * 68)
     mean = X.mean(axis=0)
     assert np.abs(mean - mean[:, ::-1]).sum() < 0.8 * np.abs(mean - mean[::-1]).sum()
-    assert load_pie_pose27.__doc__
 
 
 def test_digits_and_synthetic_tensors():

@@ -105,7 +105,7 @@ def test_tensor_distance_sums_over_unfoldings(rng):
 
 def test_separable_cost_needs_no_matrix_but_agrees_with_it(rng):
     x, y = rng.random(12), rng.random(12)
-    cost = SeparableCost.city_block((3, 4))
+    cost = SeparableCost.on_grid((3, 4))
     weights = {"reg_m_data": 1.0, "reg_m_model": 1.0}
     for reg in (0, 0.1):
         separable = wasserstein_matrix_distance(x[:, None], y[:, None], cost, reg=reg, **weights)

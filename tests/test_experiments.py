@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import SpectralClustering
 
-from gwntf import DataError, InputError
+from gwntf import GNMF, DataError, GwntfError, InputError
 from gwntf.cli import main
 from gwntf.datasets import load_digits_tensor
 from gwntf.evaluation import SCORES, clustering_scores
@@ -80,8 +80,25 @@ def test_the_papers_tables_are_complete():
         assert all(set(method.expected) == set(SCORES) for method in ours)
         iterations = {method.params["max_iter"] for method in table.methods if method.params}
         assert iterations == {100}
-        printed[name] = table.methods[-1].expected["ACC"]
-    assert printed == {"coil20": 78.23, "pie_pose27": 78.26}
+        printed[name] = {method.name: tuple(method.expected.values()) for method in ours}
+    assert printed["coil20"] == {
+        "k-means": (54.03, 72.54, 70.48, 57.99),
+        "NMF": (57.92, 70.93, 69.42, 61.53),
+        "GNMF": (73.89, 87.47, 85.84, 78.68),
+        "SDNMF": (78.82, 87.34, 86.62, 81.18),
+        "NCP": (64.30, 74.60, 73.92, 67.26),
+        "GNCP": (78.14, 88.97, 87.84, 81.90),
+        "GWNTF": (78.23, 90.52, 88.90, 82.67),
+    }
+    assert printed["pie_pose27"] == {
+        "k-means": (24.58, 49.33, 48.34, 26.75),
+        "NMF": (29.20, 56.21, 55.38, 31.34),
+        "GNMF": (77.38, 92.49, 91.25, 81.90),
+        "SDNMF": (74.23, 91.30, 89.73, 79.94),
+        "NCP": (34.26, 59.42, 58.41, 36.90),
+        "GNCP": (76.01, 92.25, 90.98, 81.42),
+        "GWNTF": (78.26, 92.97, 91.69, 82.78),
+    }
 
 
 def test_runs_are_cached_one_file_each_and_taken_up_again(table, tmp_path, few_digits, monkeypatch):
@@ -142,14 +159,14 @@ def test_a_spoilt_cache_file_is_named(table, tmp_path, few_digits):
 
 def test_runs_share_graphs_and_costs(table, few_digits):
     setting = load_setting("digits", table.methods)
-    assert set(setting.graphs) == {(5, "binary", "cosine"), (5, "self-tuning", "cosine")}
+    assert set(setting.graphs) == {(5, "binary", "cosine", "l2"), (5, "self-tuning", "cosine", "l2")}
     assert setting.sample_cost.shape == (150, 150)
 
 
 def test_spectral_clustering_is_scikit_learns_on_the_shared_graph(table, tmp_path, few_digits):
     result = run_table(table.only(["spectral"]), runs=1, cache=tmp_path, jobs=1)[0]
     setting = load_setting("digits", table.methods)
-    graph = setting.graphs[(5, "binary", "cosine")]
+    graph = setting.graphs[(5, "binary", "cosine", "l2")]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         labels = SpectralClustering(
@@ -204,12 +221,12 @@ def test_command_writes_json_markdown_and_html(table, tmp_path, few_digits, caps
     assert "GWNTF" in printed.out
     assert "k-means" not in printed.out
     assert "100%" in printed.err
-    content = json.loads((output / "small.json").read_text())
+    content = json.loads((output / "small-selected.json").read_text())
     assert set(content["methods"]) == {"NMF", "GWNTF"}
-    assert (output / "small.md").read_text().startswith("# small")
-    html = (output / "small.html").read_text()
+    assert (output / "small-selected.md").read_text().startswith("# small")
+    html = (output / "small-selected.html").read_text()
     assert html.count("data:image/png;base64,") == 5
-    assert "http" not in html.replace("http-equiv", "")
+    assert not (output / "small.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -221,6 +238,32 @@ def test_command_writes_json_markdown_and_html(table, tmp_path, few_digits, caps
         ("dataset = 'digits'\ncolour = 1\n[[method]]\nname = 'NMF'", "unknown \\['colour'\\]"),
         ("dataset = 'digits'\n[[method]]\nname = 'SVD'", "estimator: got 'SVD'"),
         ("dataset = 'digits'\n[[method]]\nname = 'NMF'\nexpected = { F1 = 3 }", "unknown \\['F1'\\]"),
+        ("dataset = 'digits'\nruns = '3'\n[[method]]\nname = 'NMF'", "runs: got '3'"),
+        ("dataset = 'digits'\nruns = 0\n[[method]]\nname = 'NMF'", "runs: got 0"),
+        ("dataset = 'digits'\nscore_at = 3\n[[method]]\nname = 'NMF'", "score_at: got 3"),
+        ("dataset = 'digits'\n[method]\nname = 'NMF'", r"one or more \[\[method\]\] tables"),
+        ("dataset = 'digits'\nmethod = []", r"one or more \[\[method\]\] tables"),
+        ("dataset = 'digits'\n[[method]]\nname = 'NMF'\n[[method]]\nname = 'NMF'", "the name 'NMF' 2 times"),
+        (
+            "dataset = 'digits'\n[[method]]\nname = 'NMF'\nparams = { grap_reg = 3 }",
+            "method NMF: params.*grap_reg",
+        ),
+        (
+            "dataset = 'digits'\n[[method]]\nname = 'NMF'\nparams = { max_iter = 0 }",
+            "method NMF: params.*max_iter",
+        ),
+        (
+            "dataset = 'digits'\n[[method]]\nname = 'NMF'\nparams = { n_clusters = 3 }",
+            "n_clusters: got a value",
+        ),
+        (
+            "dataset = 'digits'\n[[method]]\nname = 'KMeans'\nparams = { bananas = 1 }",
+            "unknown \\['bananas'\\]",
+        ),
+        (
+            "dataset = 'digits'\nscore_at = [1]\n[[method]]\nname = 'NMF'\nparams = { n_init = 2 }",
+            "n_init: got 2; expected 1 where scores",
+        ),
     ],
 )
 def test_bad_tables_are_told(text, message, tmp_path):
@@ -228,6 +271,86 @@ def test_bad_tables_are_told(text, message, tmp_path):
     path.write_text(text)
     with pytest.raises((DataError, InputError), match=message):
         load_table(path)
+
+
+def test_equal_settings_under_two_names_are_two_rows(tmp_path, few_digits):
+    path = tmp_path / "twins.toml"
+    rows = "".join(f"[[method]]\nname = '{name}'\nestimator = 'KMeans'\n" for name in "AB")
+    path.write_text(f"dataset = 'digits'\nruns = 2\n{rows}")
+    table = load_table(path)
+    results = run_table(table, cache=tmp_path / "cache", jobs=1)
+    assert [(result.method, result.seed) for result in results] == [("A", 0), ("A", 1), ("B", 0), ("B", 1)]
+    summary = summarise(table, results)
+    assert summary.rows["A"] == summary.rows["B"]
+    assert len(list((tmp_path / "cache").glob("*.json"))) == 2
+
+
+def test_scores_on_the_way_of_fits_that_stop_early(tmp_path, few_digits):
+    """Seeds that stop at different iterations keep their last score from there on."""
+    path = tmp_path / "early.toml"
+    path.write_text(
+        "dataset = 'digits'\nruns = 3\nscore_at = [1, 10, 400]\n[[method]]\nname = 'NMF'\nparams = { tol = 1e-3 }"
+    )
+    table = load_table(path)
+    results = run_table(table, cache=tmp_path / "cache", jobs=1)
+    assert all(result.n_iter < 400 for result in results)
+    assert all(result.on_the_way["400"] == result.scores for result in results)
+    assert [place for place, _ in summarise(table, results).on_the_way["NMF"]["ACC"]] == [1, 10, 400]
+
+
+def test_another_protocol_is_another_file(table, monkeypatch):
+    run = Run("digits", table.methods[2], 2, (1,), 0)
+    before = run.key
+    monkeypatch.setattr(runner_module, "PROTOCOL", runner_module.PROTOCOL + 1)
+    assert run.key != before
+
+
+def test_errors_inside_a_run_name_it(table, tmp_path, few_digits, monkeypatch):
+    monkeypatch.setattr(runner_module, "assign", lambda *rest: 1 / 0)
+    with pytest.raises(GwntfError, match="run 0 of NMF failed: ZeroDivisionError"):
+        run_table(table.only(["NMF"]), runs=1, cache=tmp_path, jobs=1)
+
+
+def test_too_few_components_for_the_labelling_are_told_before_work(tmp_path, few_digits):
+    path = tmp_path / "few.toml"
+    path.write_text(
+        "dataset = 'digits'\n[[method]]\nname = 'NMF'\nparams = { n_components = 4, assign_labels = 'discretize' }"
+    )
+    with pytest.raises(InputError, match="n_clusters: got 10; expected at most n_components=4"):
+        run_table(load_table(path), runs=1, cache=tmp_path / "cache", jobs=1)
+
+
+def test_runs_use_the_graph_that_the_estimator_would_build(tmp_path, few_digits):
+    path = tmp_path / "graph.toml"
+    path.write_text(
+        "dataset = 'digits'\n[[method]]\nname = 'GNMF'\n"
+        "params = { graph_metric = 'euclidean', n_neighbors = 3 }\n[defaults]\nmax_iter = 1\ntol = 0\n"
+    )
+    table = load_table(path)
+    setting = load_setting("digits", table.methods)
+    own = GNMF(10, graph_metric="euclidean", n_neighbors=3, max_iter=1, tol=0).fit(setting.X).graph_
+    assert abs(setting.graphs[(3, "binary", "euclidean", "l2")] - own).sum() == 0
+
+
+def test_lost_pictures_are_made_again(table, tmp_path, few_digits):
+    run_table(table, runs=1, cache=tmp_path, jobs=1)
+    lost = next(tmp_path.glob("*NMF*.npz"))
+    lost.unlink()
+    run_table(table, runs=1, cache=tmp_path, jobs=1)
+    assert lost.exists()
+    lost.write_bytes(b"PK")
+    with pytest.raises(DataError, match="cannot be read"):
+        first_pictures(table, tmp_path)
+
+
+def test_two_tables_of_one_name_are_refused(tmp_path, capsys):
+    paths = []
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.toml").write_text(TOML)
+        paths.append(str(tmp_path / folder / "same.toml"))
+    assert main(["reproduce", *paths, "-o", str(tmp_path / "out")]) == 1
+    assert "files of different names" in capsys.readouterr().err
 
 
 def test_unknown_tables_methods_and_numbers_are_told(capsys, table):

@@ -98,7 +98,7 @@ def test_all_modes_untransported_is_kl_factorization():
 
 def test_separable_cost_equals_its_dense_matrix(rng):
     X = rng.random((10, 12))
-    cost = SeparableCost.city_block((3, 4))
+    cost = SeparableCost.on_grid((3, 4))
     settings = {"n_components": 3, "max_iter": 5, "tol": 0, "random_state": 0}
     separable = GWNTF(costs=(None, cost), **settings).fit(X)
     dense = GWNTF(costs=(None, cost.to_matrix()), **settings).fit(X)

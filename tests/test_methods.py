@@ -77,8 +77,8 @@ def test_gnmf_follows_its_authors_updates(rng):
         np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
-def test_ncp_follows_tensorly_step_by_step(rng):
-    """TensorLy updates the samples first: one of its steps, then ours in its order written with its algebra."""
+def test_ncp_follows_the_classic_updates(rng):
+    """Literal steps in TensorLy's algebra."""
     X = rng.random((7, 5, 4))
     factors = start(X.shape, 3, rng, X)
     model = NCP(3, init=factors, max_iter=5, **RUN).fit(X)
@@ -133,7 +133,7 @@ def test_least_squares_with_holes_fills_them_in(rng):
 def test_sdnmf_is_gwntf_on_pixels_with_a_city_block_cost(rng):
     """One transport per image over all pixels: the same as a matrix GWNTF with the dense cost, samples left out."""
     X = rng.random((12, 3, 4))
-    cost = SeparableCost.city_block((3, 4))
+    cost = SeparableCost.on_grid((3, 4))
     settings = {"n_components": 3, "graph_reg": 5.0, "max_iter": 6, "tol": 0, "random_state": 0}
     pixels = SDNMF(**settings, transport_max_iter=9).fit(X)
     matrix = GWNTF(**settings, transport_max_iter=9, costs=(None, cost.to_matrix())).fit(X.reshape(12, 12))
@@ -179,6 +179,61 @@ def test_new_samples_under_least_squares_solve_the_nonnegative_problem(method, r
     np.testing.assert_allclose(model.transform(X[:6]), expected, atol=2e-3)
 
 
+@pytest.mark.parametrize("method", [NMF, GNMF, NCP])
+@pytest.mark.parametrize("scale", [1e-6, 1e3])
+def test_the_stop_of_least_squares_does_not_depend_on_units(method, scale, rng):
+    X = rng.random((30, 5, 4))
+    settings = {"max_iter": 300, "random_state": 0, "sample_norm": None}
+    weight = {"graph_reg": 0} if method is GNMF else {}
+    usual = method(3, **settings, **weight).fit(X)
+    assert 5 < usual.n_iter_ < 300
+    scaled = method(3, **settings, **weight).fit(scale * X)
+    assert scaled.n_iter_ == usual.n_iter_
+    np.testing.assert_allclose(scaled.transform(scale * X[:3]), scale * usual.transform(X[:3]), rtol=1e-6)
+
+
+def test_default_stop_of_nmf_leaves_little_to_gain(coil20):
+    X = coil20[0][:360]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        default = NMF(5, random_state=0).fit(X)
+    long = NMF(5, random_state=0, tol=0, max_iter=200).fit(X)
+    assert default.reconstruction_err_ < 1.1 * long.reconstruction_err_
+
+
+def test_a_zero_row_of_the_start_stays_zero(rng):
+    X = 50 * rng.random((8, 6))
+    W, H = rng.random((8, 3)), rng.random((6, 3))
+    W[4] = 0
+    model = NMF(3, init=[W, H], max_iter=20, **RUN).fit(X)
+    assert model.n_iter_ == 20
+    np.testing.assert_array_equal(model.embedding_[4], 0)
+
+
+def test_refused_input_does_not_change_a_fitted_model(rng):
+    X = rng.random((20, 4, 4))
+    for method in (NMF, NCP, SDNMF):
+        model = method(2, max_iter=2, tol=0).fit(X)
+        with pytest.raises(ValueError, match="samples of shape"):
+            model.transform(X[:, :, :2])
+        assert model.sample_shape_ == (4, 4)
+
+
+def test_sdnmf_costs(rng):
+    X = rng.random((10, 3, 4))
+    squared = SDNMF(2, cost="grid2", max_iter=1, tol=0).fit(X).costs_[1].to_matrix()
+    i, j = np.divmod(np.arange(12), 4)
+    np.testing.assert_allclose(squared, ((i[:, None] - i) ** 2 + (j[:, None] - j) ** 2) / 13)
+    with pytest.raises(ValueError, match="cost: got 'grit'"):
+        SDNMF(2, cost="grit").fit(X)
+
+
+def test_swift_leaves_many_samples_out():
+    from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
+
+    assert SWIFT()._check_loss((SAMPLE_MODE_LIMIT + 1, 4, 3)) == (None, "cosine", "cosine")
+
+
 def test_published_defaults():
     assert GNMF().graph_reg == 100
     assert GNCP().graph_reg == 1e4
@@ -193,4 +248,3 @@ def test_constructors_are_keyword_only_after_the_rank():
         assert method(4).n_components == 4
         with pytest.raises(TypeError):
             method(4, "l1")
-        assert next(iter(method().get_params())) in method().get_params()

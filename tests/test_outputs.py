@@ -84,7 +84,18 @@ def test_overview_has_three_panels(model, rng):
 def test_demo_prints_a_table_of_all_methods_and_writes_the_figure(tmp_path, capsys):
     assert main(["demo", "-o", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
-    names = ["k-means", "NMF", "GNMF", "SDNMF", "NCP", "GNCP", "SWIFT", "GWNTF", "GWNTF, tuned"]
+    names = [
+        "k-means",
+        "spectral clustering",
+        "NMF",
+        "GNMF",
+        "SDNMF",
+        "NCP",
+        "GNCP",
+        "SWIFT",
+        "GWNTF",
+        "GWNTF, tuned",
+    ]
     lines = {
         name: next(line for line in printed.splitlines() if line.startswith(f"{name} ")) for name in names
     }

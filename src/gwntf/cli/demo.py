@@ -9,7 +9,6 @@ import numpy as np
 
 from gwntf.cli.reproduce import run_and_print
 from gwntf.datasets import load_digits_tensor
-from gwntf.estimators import GWNTF
 from gwntf.experiments import find_table, load_table
 from gwntf.io import atomic_path
 from gwntf.plots import overview, require_matplotlib
@@ -25,9 +24,8 @@ def demo(folder: Path) -> None:
     with TemporaryDirectory() as cache:
         run_and_print(table, Path(cache))
     X, y = load_digits_tensor()
-    params = {method.name: dict(method.params) for method in table.methods}[_SHOWN]
-    costs = [None if cost == "none" else cost for cost in params.pop("costs")]
-    model = GWNTF(**params, costs=costs, random_state=0).fit(X)
+    method = next(method for method in table.methods if method.name == _SHOWN)
+    model = method.build().set_params(random_state=0).fit(X)
     samples = X[[int(np.flatnonzero(y == digit)[0]) for digit in range(10)]]
     target = folder / "digits.png"
     with atomic_path(target) as path:

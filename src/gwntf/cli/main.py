@@ -12,6 +12,7 @@ from gwntf.cli.demo import demo
 from gwntf.cli.reproduce import reproduce
 from gwntf.core import GwntfError
 from gwntf.engines import ENGINES
+from gwntf.experiments import known_tables
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,7 +55,7 @@ def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         "and HTML. Finished runs are kept in OUTPUT/cache: a table that was stopped goes on from there.",
         epilog="example: gwntf reproduce coil20 pie_pose27 --runs 50",
     )
-    tables = "coil20, pie_pose27, or a path to a TOML file"
+    tables = f"one of {', '.join(known_tables())}, or a path to a TOML file; before any --methods"
     command.add_argument("tables", nargs="+", metavar="TABLE", help=tables)
     command.add_argument("--runs", type=_positive, help="runs per method (default: the table's own number)")
     command.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods of the table")

@@ -9,6 +9,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
+from gwntf.core import InputError
 from gwntf.experiments import RunResult, Table, TableSummary, find_table, load_table, run_table, summarise
 from gwntf.experiments.runner import first_pictures
 from gwntf.io import atomic_path
@@ -28,10 +29,15 @@ def reproduce(
     """Run each table, print it and write it as JSON, Markdown and HTML to `output`."""
     require_matplotlib()
     tables = [load_table(find_table(name)).only(methods) for name in names]
+    if len({table.name for table in tables}) < len(tables):
+        raise InputError("tables", ", ".join(names), "files of different names: each writes files of its own")
     cache = output / "cache"
     for table in tables:
         summary = run_and_print(table, cache, runs=runs, engine=engine, jobs=jobs)
-        _write(summary, output, table_report(summary, first_pictures(table, cache, engine)))
+        _write(summary, output, "json", json.dumps(summary.to_json(), indent=1) + "\n")
+        _write(summary, output, "md", f"# {table.title}\n\n{summary.legend}\n\n{summary.to_markdown()}")
+        _write(summary, output, "html", table_report(summary, first_pictures(table, cache, engine)))
+        print()
 
 
 def run_and_print(
@@ -59,15 +65,8 @@ def _mover(bar: Any) -> Callable[[RunResult], None]:
     return move
 
 
-def _write(summary: TableSummary, output: Path, report: str) -> None:
-    texts = {
-        "json": json.dumps(summary.to_json(), indent=1) + "\n",
-        "md": f"# {summary.table.title}\n\n{summary.legend}\n\n{summary.to_markdown()}",
-        "html": report,
-    }
-    for suffix, text in texts.items():
-        target = output / f"{summary.table.name}.{suffix}"
-        with atomic_path(target) as path:
-            path.write_text(text, encoding="utf-8")
-        print(f"written: {target}")
-    print()
+def _write(summary: TableSummary, output: Path, suffix: str, text: str) -> None:
+    target = output / f"{summary.table.name}.{suffix}"
+    with atomic_path(target) as path:
+        path.write_text(text, encoding="utf-8")
+    print(f"written: {target}")

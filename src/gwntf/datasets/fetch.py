@@ -52,7 +52,7 @@ def fetch(
     """
     path = find_data_home(data_home) / remote.name
     if path.exists():
-        if _digest(path) != remote.sha256:
+        if not path.is_file() or _digest(path) != remote.sha256:
             raise DataError(
                 f"{path} is not the expected {remote.name} (its SHA-256 differs): remove it and "
                 f"{_by_hand(remote, path)}"
@@ -78,7 +78,7 @@ def _download(remote: RemoteFile, aside: Path, progress: bool) -> None:
     request = urllib.request.Request(remote.url, headers={"User-Agent": "gwntf"})  # noqa: S310
     with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:  # noqa: S310
         length = response.headers.get("Content-Length")
-        total = int(length) if length else None
+        total = int(length) if length and length.isdecimal() else None
         received = 0
         with aside.open("wb") as file, _bar(remote.name, total, progress) as update:
             while chunk := response.read(_CHUNK):

@@ -90,8 +90,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     # --- what the parts supply ------------------------------------------------------------------------------
 
     @abstractmethod
-    def _fold(self, values: FloatArray) -> FloatArray:
-        """Give the data the order of the model."""
+    def _fold(self, values: FloatArray) -> tuple[FloatArray, tuple[int, ...]]:
+        """Give the data the order of the model; also return the shape of one sample."""
 
     @abstractmethod
     def _check_loss(self, shape: tuple[int, ...]) -> Any:
@@ -231,9 +231,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Check X and fold its rows."""
         dtype = [self.dtype] if self.dtype else [np.float64, np.float32]
         values = estimator_data(self, X, reset=reset, allow_nan=self.missing == "ignore", dtype=dtype)
-        folded = self._fold(values)
+        folded, sample_shape = self._fold(values)
         if reset:
-            self._layout = values.shape[1:]
+            self._layout, self.sample_shape_ = values.shape[1:], sample_shape
         elif values.shape[1:] != self._layout:
             raise InputError("X", f"samples of shape {values.shape[1:]}", f"shape {self._layout}")
         return as_tensor(folded, missing=self.missing)

@@ -14,8 +14,6 @@ from gwntf.estimators.sklearn_compat import cluster_qr, discretize
 
 ASSIGN_LABELS = ("kmeans", "discretize", "cluster_qr")
 
-_KMEANS_STARTS = 20
-
 
 def check_clusters(n_clusters: int, n_samples: int, n_components: int, how: str) -> None:
     """Check that so many clusters can be told apart."""
@@ -26,7 +24,9 @@ def check_clusters(n_clusters: int, n_samples: int, n_components: int, how: str)
         raise InputError("n_clusters", str(n_clusters), allowed)
 
 
-def assign(embedding: FloatArray, n_clusters: int, how: str, random_state: Any) -> NDArray[np.int_]:
+def assign(
+    embedding: FloatArray, n_clusters: int, how: str, random_state: Any, kmeans_starts: int = 20
+) -> NDArray[np.int_]:
     """Label the rows of an embedding.
 
     "kmeans" takes them as they are (the paper's labelling). "discretize" and "cluster_qr" normalise the
@@ -34,7 +34,7 @@ def assign(embedding: FloatArray, n_clusters: int, how: str, random_state: Any) 
     clusters.
     """
     if how == "kmeans":
-        means = KMeans(n_clusters, n_init=_KMEANS_STARTS, random_state=random_state)
+        means = KMeans(n_clusters, n_init=kmeans_starts, random_state=random_state)
         labels: NDArray[np.int_] = means.fit_predict(embedding)
         return labels
     rows = normalize(embedding.astype(np.float64))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gwntf.estimators.parts import Graph, LeastSquares, Matrix, PerModeTransport, PixelTransport, Tensor
+from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -168,7 +169,7 @@ class SDNMF(Graph, PixelTransport):
         Rank.
     cost : "grid", another named cost, an array, a SeparableCost or None, default="grid"
         Ground cost between the entries of a sample; "grid" is the city-block distance on the sample's own
-        shape.
+        shape, "grid2" the squared Euclidean one, both scaled to at most one.
     sample_shape : tuple of int, optional
         Shape of a sample where X is 2-D.
     graph_reg : float, default=10
@@ -209,7 +210,7 @@ class SWIFT(PerModeTransport):
     n_components : int, default=10
         Rank.
     costs : "auto" or sequence, default="auto"
-        As for `GWNTF`, but "auto" is "cosine" on every mode.
+        As for `GWNTF`, but "auto" is "cosine" on every mode (on the samples up to 5000 of them).
     sample_norm : {"l2", "l1"} or None, default=None
         Norm to which samples are scaled.
     sample_shape, reg, reg_m_data, reg_m_model, update, inner_iter, transport_max_iter, transport_tol
@@ -229,4 +230,5 @@ class SWIFT(PerModeTransport):
     sample_norm: str | None = None
 
     def _default_costs(self, shape: tuple[int, ...]) -> Any:
-        return ["cosine"] * len(shape)
+        samples = "cosine" if shape[0] <= SAMPLE_MODE_LIMIT else None
+        return [samples, *["cosine"] * (len(shape) - 1)]

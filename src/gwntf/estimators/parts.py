@@ -17,6 +17,7 @@ from gwntf.geometry import (
     GRAPH_WEIGHTS,
     CostSpec,
     SeparableCost,
+    check_cost,
     check_costs,
     check_graph,
     neighbor_graph,
@@ -35,20 +36,18 @@ class Tensor(Factorization):
 
     _own_constraints: ClassVar[Constraints] = {"sample_shape": [tuple, list, None]}
 
-    def _fold(self, values: FloatArray) -> FloatArray:
+    def _fold(self, values: FloatArray) -> tuple[FloatArray, tuple[int, ...]]:
         shape = None if self.sample_shape is None else tuple(self.sample_shape)
         folded = fold_samples(values, shape)
-        self.sample_shape_ = folded.shape[1:]
-        return folded
+        return folded, folded.shape[1:]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Matrix(Factorization):
     """Order: every sample is one row, whatever its axes."""
 
-    def _fold(self, values: FloatArray) -> FloatArray:
-        self.sample_shape_ = values.shape[1:]
-        return values.reshape(len(values), -1)
+    def _fold(self, values: FloatArray) -> tuple[FloatArray, tuple[int, ...]]:
+        return values.reshape(len(values), -1), values.shape[1:]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -128,16 +127,16 @@ class PixelTransport(Matrix, Transport):
 
     _own_constraints: ClassVar[Constraints] = {"sample_shape": [tuple, list, None]}
 
-    def _fold(self, values: FloatArray) -> FloatArray:
+    def _fold(self, values: FloatArray) -> tuple[FloatArray, tuple[int, ...]]:
         if self.sample_shape is None:
             return super()._fold(values)
-        self.sample_shape_ = fold_samples(values, tuple(self.sample_shape)).shape[1:]
-        return values
+        return values, fold_samples(values, tuple(self.sample_shape)).shape[1:]
 
     def _check_loss(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
-        city = isinstance(self.cost, str) and self.cost == "grid"
-        cost = SeparableCost.city_block(self.sample_shape_) if city else self.cost
-        return check_costs((None, cost), shape)
+        cost = self.cost
+        if isinstance(cost, str) and cost in ("grid", "grid2"):
+            cost = SeparableCost.on_grid(self.sample_shape_, power=1 if cost == "grid" else 2)
+        return None, check_cost(cost, shape[1], "cost")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -7,7 +7,7 @@ from the paper).
 
 from gwntf.experiments.runner import Run, RunResult, run_table
 from gwntf.experiments.summary import Cell, TableSummary, summarise
-from gwntf.experiments.table import Method, Table, find_table, load_table
+from gwntf.experiments.table import Method, Table, find_table, known_tables, load_table
 
 __all__ = [
     "Cell",
@@ -17,6 +17,7 @@ __all__ = [
     "Table",
     "TableSummary",
     "find_table",
+    "known_tables",
     "load_table",
     "run_table",
     "summarise",

@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans, spectral_clustering
+from sklearn.cluster import spectral_clustering
 
-from gwntf import estimators
-from gwntf._version import __version__
-from gwntf.core import DataError, FloatArray
+from gwntf.core import DataError, FloatArray, GwntfError
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
-from gwntf.estimators.labels import assign
-from gwntf.evaluation import clustering_scores
+from gwntf.estimators.labels import assign, check_clusters
+from gwntf.evaluation import SCORES, clustering_scores
+from gwntf.experiments.environment import environment
 from gwntf.experiments.table import FOREIGN, Method, Table
 from gwntf.geometry import check_costs, neighbor_graph, resolve_costs
 from gwntf.io import atomic_path
 from gwntf.problem import as_tensor, normalise_samples
 from gwntf.solvers import Iteration
 
+PROTOCOL = 1
+"""To be raised whenever the same run would give another result than before: cached runs are then done anew."""
+
 _SHOWN = 10
 
-GraphKey = tuple[int, str, str]
-GRAPH_DEFAULT: GraphKey = (5, "binary", "cosine")
+GraphKey = tuple[int, str, str, str | None]
+GRAPH_DEFAULT: GraphKey = (5, "binary", "cosine", "l2")
 
 
 @dataclass(frozen=True)
@@ -46,25 +48,25 @@ class Run:
 
     @property
     def key(self) -> str:
-        """Name of its cache file: readable, and different for every setting."""
-        text = json.dumps(
-            {
-                "dataset": self.dataset,
-                "estimator": self.method.estimator,
-                "params": dict(self.method.params),
-                "kmeans_starts": self.kmeans_starts,
-                "score_at": self.score_at,
-                "version": __version__,
-            },
-            sort_keys=True,
-        )
+        """Name of its cache file: readable, and different for every setting, defaults of the library included."""
+        built = self.method.build()
+        params = self.method.params if built is None else built.get_params()
+        settings = {
+            "protocol": PROTOCOL,
+            "dataset": self.dataset,
+            "estimator": self.method.estimator,
+            "params": dict(params),
+            "kmeans_starts": self.kmeans_starts,
+            "score_at": self.score_at,
+        }
+        text = json.dumps(settings, sort_keys=True, default=repr)
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         return f"{self.dataset}-{self.method.estimator}-{digest}-{self.seed:03d}"
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What one run gave: scores as shares of one, seconds, iterations, and scores on the way."""
+    """What one run gave: scores as shares of one, seconds, iterations, scores on the way, and where it ran."""
 
     method: str
     seed: int
@@ -73,6 +75,7 @@ class RunResult:
     n_iter: int
     objective: float | None
     on_the_way: Mapping[str, Mapping[str, float]]
+    environment: Mapping[str, str] = field(default_factory=environment)
 
 
 @dataclass(frozen=True)
@@ -84,19 +87,35 @@ class Setting:
     graphs: Mapping[GraphKey, Any]
     sample_cost: FloatArray
 
+    @property
+    def classes(self) -> int:
+        """Number of true classes."""
+        return len(np.unique(self.y))
+
 
 def load_setting(dataset: str, methods: Iterable[Method]) -> Setting:
     """Load a data set and compute what the runs of these methods share."""
     loaders = {"coil20": load_coil20, "pie_pose27": load_pie_pose27, "digits": load_digits_tensor}
     X, y = loaders[dataset]()
-    tensor, _ = normalise_samples(as_tensor(X), "l2")
+    raw = as_tensor(X)
     specs = check_costs(["cosine", *[None] * (X.ndim - 1)], X.shape)
-    sample_cost = resolve_costs(specs, tensor)[0]
-    keys = {_graph_key(method) for method in methods}
-    graphs = {
-        key: neighbor_graph(tensor, key[0], weight=key[1], metric=key[2]) for key in keys if key is not None
-    }
+    sample_cost = resolve_costs(specs, normalise_samples(raw, "l2")[0])[0]
+    graphs = {}
+    for key in {_graph_key(method) for method in methods}:
+        if key is not None:
+            neighbors, weight, metric, norm = key
+            tensor, _ = normalise_samples(raw, norm)
+            graphs[key] = neighbor_graph(tensor, neighbors, weight=weight, metric=metric)
     return Setting(X, y, graphs, np.asarray(sample_cost))
+
+
+def plan_runs(table: Table, runs: int | None, engine: str | None) -> list[Run]:
+    """All runs of a table, method by method."""
+    return [
+        Run(table.dataset, _with_engine(method, engine), table.kmeans_starts, table.score_at, seed)
+        for method in table.methods
+        for seed in range(table.runs if runs is None else runs)
+    ]
 
 
 def run_table(
@@ -127,25 +146,17 @@ def run_table(
         Called with every result as it arrives, cached ones first.
     """
     cache.mkdir(parents=True, exist_ok=True)
-    seeds = range(table.runs if runs is None else runs)
-    todo = [
-        Run(table.dataset, _with_engine(method, engine), table.kmeans_starts, table.score_at, seed)
-        for method in table.methods
-        for seed in seeds
-    ]
-    results: dict[str, RunResult] = {}
-    for run in todo:
-        cached = read_result(cache, run)
-        if cached is not None:
-            results[run.key] = cached
-            if on_result:
-                on_result(cached)
-    missing = [run for run in todo if run.key not in results]
+    todo = plan_runs(table, runs, engine)
+    results = {run.key: cached for run in todo if (cached := read_result(cache, run)) is not None}
+    missing = list({run.key: run for run in todo if run.key not in results}.values())
+    for result in results.values():
+        if on_result:
+            on_result(result)
     for key, result in _in_parallel(missing, cache, jobs) if missing else ():
         results[key] = result
         if on_result:
             on_result(result)
-    return [results[run.key] for run in todo]
+    return [replace(results[run.key], method=run.method.name) for run in todo]
 
 
 def _with_engine(method: Method, engine: str | None) -> Method:
@@ -155,60 +166,81 @@ def _with_engine(method: Method, engine: str | None) -> Method:
 
 
 def read_result(cache: Path, run: Run) -> RunResult | None:
-    """Return the cached result of a run, or None if there is none that can be read."""
+    """Return the cached result of a run, or None if there is none (or if its pictures are gone)."""
+    path = cache / f"{run.key}.json"
+    if _has_pictures(run) and not path.with_suffix(".npz").exists():
+        return None
     try:
-        content = json.loads((cache / f"{run.key}.json").read_text(encoding="utf-8"))
-        return RunResult(**{**content, "method": run.method.name})
+        result = RunResult(**json.loads(path.read_text(encoding="utf-8")))
+        if set(result.scores) != set(SCORES):
+            raise ValueError("not all scores are there")
     except FileNotFoundError:
         return None
-    except (json.JSONDecodeError, TypeError, UnicodeDecodeError) as error:
-        path = cache / f"{run.key}.json"
-        raise DataError(
-            f"{path} is not a result of this program ({error}): remove it and run again"
-        ) from error
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{path} is no result of a run ({error}): remove it and run again") from error
+    return result
 
 
 def first_pictures(table: Table, cache: Path, engine: str | None = None) -> dict[str, dict[str, Any]]:
-    """Return, by method, the arrays kept of its first run for reports; k-means has none."""
+    """Return, by method, the arrays kept of its first run for reports; scikit-learn's methods have none."""
     found = {}
-    for method in table.methods:
-        run = Run(table.dataset, _with_engine(method, engine), table.kmeans_starts, table.score_at, 0)
+    for run in plan_runs(table, 1, engine):
         path = cache / f"{run.key}.npz"
-        if path.exists():
+        if not _has_pictures(run) or not path.exists():
+            continue
+        try:
             with np.load(path, allow_pickle=False) as arrays:
-                found[method.name] = {name: arrays[name] for name in arrays.files}
+                found[run.method.name] = {name: arrays[name] for name in arrays.files}
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path} cannot be read ({error}): remove it and run again") from error
     return found
+
+
+def _has_pictures(run: Run) -> bool:
+    return run.seed == 0 and run.method.estimator not in FOREIGN
 
 
 def _in_parallel(runs: list[Run], cache: Path, jobs: int | None) -> Iterator[tuple[str, RunResult]]:
     from joblib import Parallel, delayed, parallel_config
 
-    cores = os.cpu_count() or 1
+    cores = cpu_count()
     jobs = max(1, min(jobs or cores, len(runs)))
     setting = load_setting(runs[0].dataset, [run.method for run in runs])
+    for run in runs:
+        _check_labelling(run, setting)
     with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=max(1, cores // jobs)):
         work = (delayed(do_run)(run, setting, cache) for run in runs)
         yield from Parallel(return_as="generator_unordered")(work)
 
 
+def _check_labelling(run: Run, setting: Setting) -> None:
+    if run.method.estimator not in FOREIGN:
+        model = _estimator(run, setting)
+        check_clusters(setting.classes, len(setting.X), model.n_components, model.assign_labels)
+
+
 def do_run(run: Run, setting: Setting, cache: Path) -> tuple[str, RunResult]:
     """Fit, label, score and write the result."""
     started = time.perf_counter()
-    if run.method.estimator == "KMeans":
-        rows = setting.X.reshape(len(setting.X), -1)
-        labels = _labels(rows / np.linalg.norm(rows, axis=1, keepdims=True), run, setting)
-        result = _result(run, setting, labels, started)
-    elif run.method.estimator == "SpectralClustering":
-        result = _result(run, setting, _spectral_labels(run, setting), started)
-    else:
-        result = _factorise(run, setting, started, cache)
+    try:
+        if run.method.estimator == "KMeans":
+            rows = setting.X.reshape(len(setting.X), -1)
+            labels = _labels(rows / np.linalg.norm(rows, axis=1, keepdims=True), run, setting)
+            result = _result(run, setting, labels, started)
+        elif run.method.estimator == "SpectralClustering":
+            result = _result(run, setting, _spectral_labels(run, setting), started)
+        else:
+            result = _factorise(run, setting, started, cache)
+    except Exception as error:
+        message = f"run {run.seed} of {run.method.name} failed: {type(error).__name__}: {error}"
+        raise GwntfError(message) from error
     with atomic_path(cache / f"{run.key}.json") as path:
         path.write_text(json.dumps(asdict(result), indent=1), encoding="utf-8")
     return run.key, result
 
 
 def _factorise(run: Run, setting: Setting, started: float, cache: Path) -> RunResult:
-    on_the_way: dict[str, dict[str, float]] = {}
+    on_the_way: dict[str, Mapping[str, float]] = {}
 
     def look(news: Iteration) -> None:
         if news.iteration in run.score_at:
@@ -218,53 +250,49 @@ def _factorise(run: Run, setting: Setting, started: float, cache: Path) -> RunRe
     model = _estimator(run, setting)
     model.set_params(callbacks=[look] if run.score_at else None)
     model.fit(setting.X)
-    labels = _labels(model.embedding_, run, setting)
-    result = _result(run, setting, labels, started, model, on_the_way)
-    if run.seed == 0:
+    result = _result(run, setting, _labels(model.embedding_, run, setting), started, model)
+    for place in run.score_at:  # a fit that stopped early stays where it stopped
+        on_the_way.setdefault(str(place), result.scores)
+    if _has_pictures(run):
         _keep_pictures(cache / f"{run.key}.npz", model, setting)
-    return result
+    return replace(result, on_the_way=on_the_way)
 
 
 def _estimator(run: Run, setting: Setting) -> Any:
     """Build the estimator of a run around the shared graph and costs."""
-    kind = getattr(estimators, run.method.estimator)
-    params = {
-        "n_components": len(np.unique(setting.y)),
-        "random_state": run.seed,
-        **run.method.params,
-    }
-    if "costs" in params:
-        params["costs"] = [None if cost == "none" else cost for cost in params["costs"]]
-        if params["costs"][0] == "cosine":
-            params["costs"][0] = setting.sample_cost
+    params: dict[str, Any] = {"random_state": run.seed}
+    if "n_components" not in run.method.params:
+        params["n_components"] = setting.classes
     key = _graph_key(run.method)
     if key is not None:
         params["graph"] = setting.graphs[key]
-    return kind(**params)
+    model = run.method.build().set_params(**params)
+    if run.method.estimator == "GWNTF" and model.costs == "auto":
+        model.costs = check_costs("auto", setting.X.shape)
+    costs = getattr(model, "costs", "auto")
+    if costs != "auto" and isinstance(costs[0], str) and costs[0] == "cosine" and model.sample_norm == "l2":
+        model.costs = [setting.sample_cost, *costs[1:]]
+    return model
 
 
 def _graph_key(method: Method) -> GraphKey | None:
-    """Return neighbours, weight and metric of the graph of a method; None if it has none."""
+    """Return neighbours, weight, metric and normalisation of the graph of a method; None if it has none."""
     if method.estimator == "KMeans":
         return None
-    names = ("n_neighbors", "graph_weight", "graph_metric")
-    known: dict[str, Any] = dict(zip(names, GRAPH_DEFAULT, strict=True))
-    if method.estimator != "SpectralClustering":
-        known = getattr(estimators, method.estimator)().get_params()
+    names = ("n_neighbors", "graph_weight", "graph_metric", "sample_norm")
+    built = method.build()
+    known = {**dict(zip(names, GRAPH_DEFAULT, strict=True)), **method.params}
+    if built is not None:
+        known = built.get_params()
     if names[0] not in known:
         return None
-    neighbors, weight, metric = ({**known, **method.params}[name] for name in names)
-    return neighbors, weight, metric
+    neighbors, weight, metric, norm = (known[name] for name in names)
+    return neighbors, weight, metric, norm
 
 
 def _labels(embedding: FloatArray, run: Run, setting: Setting) -> NDArray[np.int_]:
-    classes = len(np.unique(setting.y))
     how = run.method.params.get("assign_labels", "kmeans")
-    if how != "kmeans":
-        return assign(embedding, classes, how, run.seed)
-    means = KMeans(classes, n_init=run.kmeans_starts, random_state=run.seed)
-    labels: NDArray[np.int_] = means.fit_predict(embedding)
-    return labels
+    return assign(embedding, setting.classes, how, run.seed, run.kmeans_starts)
 
 
 def _spectral_labels(run: Run, setting: Setting) -> NDArray[np.int_]:
@@ -273,23 +301,18 @@ def _spectral_labels(run: Run, setting: Setting) -> NDArray[np.int_]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Graph is not fully connected")
         labels: NDArray[np.int_] = spectral_clustering(
-            graph, n_clusters=len(np.unique(setting.y)), assign_labels=how, random_state=run.seed
+            graph, n_clusters=setting.classes, assign_labels=how, random_state=run.seed
         )
     return labels
 
 
 def _result(
-    run: Run,
-    setting: Setting,
-    labels: NDArray[np.int_],
-    started: float,
-    model: Any = None,
-    on_the_way: Mapping[str, Mapping[str, float]] | None = None,
+    run: Run, setting: Setting, labels: NDArray[np.int_], started: float, model: Any = None
 ) -> RunResult:
     scores = clustering_scores(setting.y, labels)
     seconds = time.perf_counter() - started
     iterations, objective = (model.n_iter_, model.objective_) if model is not None else (0, None)
-    return RunResult(run.method.name, run.seed, scores, seconds, iterations, objective, on_the_way or {})
+    return RunResult(run.method.name, run.seed, scores, seconds, iterations, objective, {})
 
 
 def _keep_pictures(target: Path, model: Any, setting: Setting) -> None:

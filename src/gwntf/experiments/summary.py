@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
-from gwntf._version import __version__
 from gwntf.evaluation import SCORES
 from gwntf.experiments.runner import RunResult
 from gwntf.experiments.table import Table
@@ -53,7 +50,7 @@ class TableSummary:
     on_the_way : mapping
         Method to score to a list of (iteration, mean in percent).
     environment : mapping
-        Versions and machine.
+        Versions and machine of the runs.
     """
 
     table: Table
@@ -105,7 +102,8 @@ class TableSummary:
 
     def to_markdown(self) -> str:
         """Return the table in Markdown, the best means in bold."""
-        lines = ["| " + " | ".join(cells) + " |" for cells in self._cells(bold="**")]
+        rows = [[text.replace("|", "\\|") for text in cells] for cells in self._cells(bold="**")]
+        lines = ["| " + " | ".join(cells) + " |" for cells in rows]
         return "\n".join([lines[0], "|" + "---|" * (len(SCORES) + 2), *lines[1:]]) + "\n"
 
     def to_text(self) -> str:
@@ -141,18 +139,14 @@ def summarise(table: Table, results: Sequence[RunResult]) -> TableSummary:
         seconds[method.name] = float(np.mean([result.seconds for result in own]))
         if own[0].on_the_way:
             on_the_way[method.name] = {score: _curve(own, score) for score in SCORES}
-    return TableSummary(table, rows, seconds, runs, on_the_way, environment())
+    return TableSummary(table, rows, seconds, runs, on_the_way, _environments(results))
 
 
-def environment() -> dict[str, str]:
-    """Versions and machine, for the record."""
-    found = {"gwntf": __version__, "python": platform.python_version(), "machine": platform.machine()}
-    for package in ("numpy", "scipy", "scikit-learn"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+def _environments(results: Sequence[RunResult]) -> dict[str, str]:
+    """Versions and machine of the runs; where they differ, all that occurred."""
+    names = sorted({name for result in results for name in result.environment})
+    found = {name: sorted({result.environment.get(name, "unknown") for result in results}) for name in names}
+    return {name: ", ".join(values) for name, values in found.items()}
 
 
 def _cell(values: Sequence[float], paper: float | None) -> Cell:

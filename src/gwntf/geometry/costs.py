@@ -37,7 +37,7 @@ class SeparableCost:
     City-block distance on a 4 x 6 image, scaled so that opposite corners are at cost one:
 
     >>> from gwntf import SeparableCost
-    >>> SeparableCost.city_block((4, 6)).size
+    >>> SeparableCost.on_grid((4, 6)).size
     24
     """
 
@@ -50,10 +50,11 @@ class SeparableCost:
         object.__setattr__(self, "axes", checked)
 
     @classmethod
-    def city_block(cls, shape: Sequence[int]) -> SeparableCost:
-        """Return |di| + |dj| + ... over a grid of that shape, scaled to a maximum of one."""
-        total = max(sum(size - 1 for size in shape), 1)
-        return cls([grid_cost(size) * ((size - 1) / total) for size in shape])
+    def on_grid(cls, shape: Sequence[int], power: int = 1) -> SeparableCost:
+        """Return |di|^power + |dj|^power + ... over a grid of that shape, scaled to a maximum of one."""
+        longest = [(size - 1) ** power for size in shape]
+        total = max(sum(longest), 1)
+        return cls([grid_cost(size, power) * (far / total) for size, far in zip(shape, longest, strict=True)])
 
     @property
     def size(self) -> int:

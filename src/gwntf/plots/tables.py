@@ -47,7 +47,7 @@ def plot_bars(
     for number, (place, value) in enumerate(marked):
         label = reference_name if number == 0 else None
         ax.plot([value, value], [place - 0.42, place + 0.42], color="#c44e52", linewidth=2.5, label=label)
-    ax.set_yticks(places, [name if len(name) <= 24 else f"{name[:23]}…" for name in names])
+    ax.set_yticks(places, [_plain(name) for name in names])
     ax.set_xlim(0, 100)
     ax.grid(axis="x", alpha=0.3)
     if marked:
@@ -67,7 +67,10 @@ def plot_curves(
     ax = new_axes(ax)
     for name, points in curves.items():
         ax.plot(
-            *zip(*points, strict=True), label=name, marker="o" if len(points) < 20 else None, markersize=3
+            *zip(*points, strict=True),
+            label=_plain(name),
+            marker="o" if len(points) < 20 else None,
+            markersize=3,
         )
     if logarithmic:
         ax.set_yscale("log")
@@ -76,6 +79,12 @@ def plot_curves(
     ax.grid(alpha=0.3)
     ax.legend(fontsize="small")
     return ax
+
+
+def _plain(name: str) -> str:
+    """Shorten a name and keep matplotlib from reading it as mathematics."""
+    short = name if len(name) <= 24 else f"{name[:23]}…"
+    return short.replace("$", "\\$")
 
 
 def plot_embedding(points: FloatArray, labels: NDArray[np.int_], *, ax: Any = None) -> Any:
@@ -103,6 +112,7 @@ def flatten_embedding(embedding: FloatArray) -> FloatArray:
     from sklearn.preprocessing import normalize
 
     perplexity = min(30.0, max(1.0, (len(embedding) - 1) / 4))
-    plane = TSNE(perplexity=perplexity, init="pca", random_state=0, max_iter=500)
+    init = "pca" if min(embedding.shape) >= 2 else "random"
+    plane = TSNE(perplexity=perplexity, init=init, random_state=0, max_iter=500)
     points: FloatArray = plane.fit_transform(normalize(embedding.astype(np.float64)))
     return points

@@ -27,10 +27,7 @@ def table_report(summary: TableSummary, pictures: Pictures) -> str:
         What was kept of the first run of each factorization; methods may be absent.
     """
     sections = [
-        paragraph(
-            f"{summary.runs} runs per method, {summary.table.kmeans_starts} k-means restarts each; "
-            "scores in percent."
-        ),
+        paragraph(f"{summary.legend} Each k-means had {summary.table.kmeans_starts} restarts."),
         section("Scores", _scores(summary), paragraph(_LEGEND)),
         section("Charts", picture(lambda figure: _bars(figure, summary), _BARS, size=(10, 7))),
     ]
@@ -115,9 +112,13 @@ def _inside(name: str, arrays: Mapping[str, Any]) -> str:
         grid = left.get_subplotspec().subgridspec(2, 1, height_ratios=[max(1, len(images[0]) / 20 + 1), 2])
         left.remove()
         top, bottom = (figure.add_subplot(place) for place in grid)
-        plot_images(images[0][:40], ax=top).set_title("components")
-        pairs = np.concatenate(images[1:])
-        plot_images(pairs, columns=len(images[1]), ax=bottom).set_title("samples and their models")
+        if len(shape) == 2:
+            plot_images(images[0][:40], ax=top).set_title("components")
+            pairs = np.concatenate(images[1:])
+            plot_images(pairs, columns=len(images[1]), ax=bottom).set_title("samples and their models")
+        else:
+            top.set_axis_off()
+            bottom.set_axis_off()
         plot_embedding(flatten_embedding(arrays["embedding"]), arrays["labels"], ax=right)
         right.set_title("embedding (t-SNE), coloured by class")
 

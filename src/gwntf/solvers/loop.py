@@ -30,7 +30,8 @@ class Stopping:
     max_iter : int
         Outer iterations at most.
     tol : float
-        Stop when F falls by at most ``tol * max(|F|, sum(X))``; zero never stops early.
+        Stop when F falls by at most ``tol * max(|F|, size of X)``, where the size is sum(X) for transport and KL, and
+        1/2 |X|^2 for least squares; zero never stops early.
     """
 
     max_iter: int = 100
@@ -47,6 +48,7 @@ def run(
 ) -> Result:
     """Minimise F from the given factors."""
     loss.forget()
+    size = float(loss.sample_scales.sum())
     with loss.engine.quiet():
         evaluation, terms = assess(loss, graph, factors)
         if not math.isfinite(terms.total):
@@ -70,7 +72,7 @@ def run(
             if any(asked):
                 status = Status.STOPPED
                 break
-            if stopping.tol > 0 and (verdict := _verdict(curve, stopping.tol, loss.mass)):
+            if stopping.tol > 0 and (verdict := _verdict(curve, stopping.tol, size)):
                 status = verdict
                 break
         last = [loss.engine.to_numpy(a) for a in loss.finish(factors)]
@@ -94,10 +96,10 @@ def assess(
     return evaluation, ObjectiveTerms(evaluation.modes, evaluation.misfit, smoothness)
 
 
-def _verdict(curve: Sequence[float], tol: float, mass: float) -> Status | None:
+def _verdict(curve: Sequence[float], tol: float, size: float) -> Status | None:
     """Whether the last iteration was small enough to be the last."""
     fall = curve[-2] - curve[-1]
-    small = tol * max(abs(curve[-1]), mass)
+    small = tol * max(abs(curve[-1]), size)
     if fall > small:
         return None
     return Status.CONVERGED if fall >= -small else Status.ROSE

@@ -41,14 +41,14 @@ def _project_batch(
     mass = values.reshape(len(values), -1).sum(axis=1, dtype=np.float64)
     weight = np.prod([component.sum(axis=0, dtype=np.float64) for component in components], axis=0)
     start = mass[:, None] / (weight.size * np.where(weight > 0, weight, 1))
-    a, mass = engine.asarray(start, values.dtype), engine.asarray(mass)
-    done = xp.zeros_like(mass, dtype=xp.bool)
+    a, size = engine.asarray(start, values.dtype), engine.asarray(loss.sample_scales)
+    done = xp.zeros_like(size, dtype=xp.bool)
     last = None
     with engine.quiet():
         for _ in range(stopping.max_iter):
             moved, value = loss.sample_step([a, *rest])
             if last is not None and stopping.tol > 0:
-                scale = xp.maximum(xp.abs(value), mass)
+                scale = xp.maximum(xp.abs(value), size)
                 done = done | ~(last - value > stopping.tol * scale)
                 if bool(xp.all(done)):
                     break

@@ -33,7 +33,7 @@ class Result:
 
     @property
     def objective(self) -> float:
-        """F at `factors`."""
+        """Return the last value of the curve."""
         return float(self.objective_curve[-1])
 
     @property

@@ -34,7 +34,8 @@ def least_squares_factor(
         numerator = numerator + graph.weight * (graph.matrix @ a)
         denominator = denominator + graph.weight * graph.degree * a
     tiny = float(xp.finfo(a.dtype).smallest_normal)
-    return a * (numerator / xp.maximum(denominator, xp.full_like(denominator, tiny)))
+    moved = a * (numerator / xp.maximum(denominator, xp.full_like(denominator, tiny)))
+    return xp.where(a > 0, moved, xp.zeros_like(a))
 
 
 def unit_columns(engine: Engine, factors: Sequence[Array]) -> list[Array]:

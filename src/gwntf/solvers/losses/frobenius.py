@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+
 from gwntf.core import Array
 from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph
@@ -38,7 +40,8 @@ class FrobeniusLoss:
         self.engine = engine
         self.data = engine.asarray(tensor.values)
         self.observed = None if tensor.observed is None else engine.asarray(tensor.observed)
-        self.mass = float(engine.xp.sum(self.data, dtype=engine.xp.float64))
+        rows = tensor.values.reshape(len(tensor.values), -1)
+        self.sample_scales = 0.5 * np.square(rows, dtype=np.float64).sum(axis=1)
         self._order = len(self.data.shape)
 
     def forget(self) -> None:

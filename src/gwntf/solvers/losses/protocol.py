@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gwntf.core import Array
+from gwntf.core import Array, FloatArray
 from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph
 from gwntf.problem import NonnegativeTensor
@@ -66,8 +66,8 @@ class Loss(Protocol):
         ...
 
     @property
-    def mass(self) -> float:
-        """sum(X), against which small changes of F are measured."""
+    def sample_scales(self) -> FloatArray:
+        """Size of every sample in the unit of the loss, against which small changes are measured."""
         ...
 
     def forget(self) -> None:

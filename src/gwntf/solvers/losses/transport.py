@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
+
 from gwntf.core import Array, InputError, Relaxation
 from gwntf.engines import Engine
 from gwntf.geometry import Cost, Kernel, SampleGraph, build_kernel
@@ -81,7 +83,7 @@ class TransportLoss:
         self.spec, self.engine, self.kernels = spec, engine, tuple(kernels)
         self.data = engine.asarray(tensor.values)
         self.observed = None if tensor.observed is None else engine.asarray(tensor.observed)
-        self.mass = float(engine.xp.sum(self.data, dtype=engine.xp.float64))
+        self.sample_scales = tensor.values.reshape(len(tensor.values), -1).sum(axis=1, dtype=np.float64)
         self._log_v: dict[int, Array] = {}
 
     @property
