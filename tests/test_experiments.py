@@ -226,6 +226,7 @@ def test_command_writes_json_markdown_and_html(table, tmp_path, few_digits, caps
     assert (output / "small-selected.md").read_text().startswith("# small")
     html = (output / "small-selected.html").read_text()
     assert html.count("data:image/png;base64,") == 5
+    assert (output / "small-selected.png").stat().st_size > 10_000
     assert not (output / "small.json").exists()
 
 

@@ -14,7 +14,7 @@ from gwntf.experiments import RunResult, Table, TableSummary, find_table, load_t
 from gwntf.experiments.runner import first_pictures
 from gwntf.io import atomic_path
 from gwntf.plots import require_matplotlib
-from gwntf.reports import table_report
+from gwntf.reports import summary_chart, table_report
 
 
 def reproduce(
@@ -26,7 +26,7 @@ def reproduce(
     engine: str | None,
     jobs: int | None,
 ) -> None:
-    """Run each table, print it and write it as JSON, Markdown and HTML to `output`."""
+    """Run each table, print it and write it as JSON, Markdown, HTML and a chart to `output`."""
     require_matplotlib()
     tables = [load_table(find_table(name)).only(methods) for name in names]
     if len({table.name for table in tables}) < len(tables):
@@ -37,6 +37,8 @@ def reproduce(
         _write(summary, output, "json", json.dumps(summary.to_json(), indent=1) + "\n")
         _write(summary, output, "md", f"# {table.title}\n\n{summary.legend}\n\n{summary.to_markdown()}")
         _write(summary, output, "html", table_report(summary, first_pictures(table, cache, engine)))
+        with atomic_path(output / f"{table.name}.png") as path:
+            summary_chart(summary).savefig(path, dpi=100)
         print()
 
 

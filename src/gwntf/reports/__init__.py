@@ -4,6 +4,6 @@ May import `plots`, `experiments` and everything below. `page` is the skeleton t
 `table_report` shows a table of methods.
 """
 
-from gwntf.reports.table_report import table_report
+from gwntf.reports.table_report import summary_chart, table_report
 
-__all__ = ["table_report"]
+__all__ = ["summary_chart", "table_report"]

@@ -42,6 +42,17 @@ def table_report(summary: TableSummary, pictures: Pictures) -> str:
     return page(summary.table.title, sections)
 
 
+def summary_chart(summary: TableSummary) -> Any:
+    """Return a figure of the table: scores on the way where they were taken, else bars."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 6.5), layout="constrained")
+    draw = _on_the_way if summary.on_the_way else _bars
+    draw(figure, summary)
+    figure.suptitle(summary.table.title.replace("$", "\\$"))
+    return figure
+
+
 _LEGEND = (
     "Mean and standard deviation of a run; below it the figure in print and our difference from it. The best "
     "mean of each column is marked."

@@ -88,7 +88,8 @@ def scale(
         for domain, held, dtype in _rungs(engine, kernel, x.dtype):
             if todo.shape[0] == 0:
                 break
-            part = tuple(xp.astype(a[:, todo], dtype, copy=False) for a in (x, y, log_v))
+            whole = todo.shape[0] == x.shape[1]
+            part = tuple(xp.astype(a if whole else a[:, todo], dtype, copy=False) for a in (x, y, log_v))
             compiled = None if held is None else engine.column_scaling(held.form())
             if compiled is None:
                 solved, sound = _solve(xp, domain, part, relaxation, max_iter, tol)
