@@ -201,6 +201,16 @@ def test_default_stop_of_nmf_leaves_little_to_gain(coil20):
     assert default.reconstruction_err_ < 1.1 * long.reconstruction_err_
 
 
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-4), ("float64", 1e-10)])
+def test_the_value_of_least_squares_without_forming_the_model(dtype, rtol, rng):
+    X = reconstruct([rng.random((60, 3)), rng.random((7, 3)), rng.random((6, 3))]) + 0.1 * rng.random(
+        (60, 7, 6)
+    )
+    model = NCP(3, max_iter=60, random_state=0, dtype=dtype, **RUN).fit(X)
+    residual = X - reconstruct([factor.astype(float) for factor in model.factors_])
+    np.testing.assert_allclose(model.objective_, 0.5 * (residual**2).sum(), rtol=rtol)
+
+
 def test_a_zero_row_of_the_start_stays_zero(rng):
     X = 50 * rng.random((8, 6))
     W, H = rng.random((8, 3)), rng.random((6, 3))

@@ -5,7 +5,7 @@ file per loss: `kl` (the KL-CP problem that the transports leave) and `frobenius
 penalty on the samples.
 """
 
-from gwntf.updates.frobenius import least_squares_factor, unit_columns
+from gwntf.updates.frobenius import least_squares_factor, other_grams, unit_columns
 from gwntf.updates.graph_term import RULES, SampleRule, penalty
 from gwntf.updates.kl import numerators, other_masses, printed_factor, ratio_to_model, simplex_step
 
@@ -14,6 +14,7 @@ __all__ = [
     "SampleRule",
     "least_squares_factor",
     "numerators",
+    "other_grams",
     "other_masses",
     "penalty",
     "printed_factor",
