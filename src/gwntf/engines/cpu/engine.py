@@ -51,6 +51,7 @@ class CpuEngine(NumpyEngine):
             kind, columns = arrays[0].dtype.type, arrays[0].shape[1]
             written = [np.empty_like(arrays[0]) for _ in range(4)]
             sound = np.empty(columns, np.bool_)
+            info = np.finfo(kind)
             numbers = (kind(exponents[0]), kind(exponents[1]), max_iter, kind(tol), check_every)
             fixed = (
                 *arrays,
@@ -58,7 +59,8 @@ class CpuEngine(NumpyEngine):
                 form.matrix,
                 form.transposed,
                 *numbers,
-                np.finfo(kind).smallest_normal,
+                info.smallest_normal,
+                info.max,
             )
             _spread(-(-columns // T), fixed, (*written, sound))
             return tuple(written), sound

@@ -121,23 +121,21 @@ def settle(u, nu, v, kv, size, width, tol, moved, mass, done, kept):
 
 
 @njit(**LOOSE)
-def judge(total, product, counts, tiny, size, width, low, fine):
-    """Clear the flag of columns that left the range or came near its lower end: see `transport.domains`."""
-    low[:] = total.dtype.type(0)
+def judge(total, product, counts, tiny, huge, size, low, bad):
+    """Count the entries of every column that left the range or came near its lower end: see `transport.domains`."""
+    zero, one = total.dtype.type(0), total.dtype.type(1)
+    low[:] = zero
     for i in range(size):
         for t in range(T):
             low[t] += total[i * T + t]
-    for t in range(width):
-        fine[t] = fine[t] and np.isfinite(low[t])
+    for t in range(T):
+        bad[t] += zero if low[t] <= huge else one
         low[t] = tiny * max(low[t], total.dtype.type(size))
     for i in range(size):
-        for t in range(width):
-            j = i * T + t
-            fine[t] = (
-                fine[t]
-                and np.isfinite(product[j])
-                and (product[j] > low[t] or counts[j] == counts.dtype.type(0))
-            )
+        for t in range(T):
+            x = product[i * T + t]
+            good = (x <= huge) & ((x > low[t]) | (counts[i * T + t] == zero))
+            bad[t] += zero if good else one
 
 
 @njit(**LOOSE)
@@ -176,6 +174,7 @@ def scale_tiles(
     tol,
     check_every,
     tiny,
+    huge,
     log_u,
     log_v,
     data,
@@ -226,10 +225,11 @@ def scale_tiles(
                         j = i * T + t
                         u[j], v[j], kv[j] = kept[0, j], kept[1, j], kept[2, j]
         multiply(recursive, KT, u, ku, size, mass)
-        done[:] = True
-        judge(v, kv, xp, tiny, size, width, mass, done)
-        judge(u, ku, yp, tiny, size, width, mass, done)
-        sound[left : left + width] = done[:width]
+        moved[:] = kind(0)
+        judge(v, kv, xp, tiny, huge, size, mass, moved)
+        judge(u, ku, yp, tiny, huge, size, mass, moved)
+        for t in range(width):
+            sound[left + t] = moved[t] == kind(0)
         store_log(u, left, width, size, log_u)
         store_log(v, left, width, size, log_v)
         store_product(u, kv, left, width, size, data)
