@@ -83,14 +83,8 @@ def _split64(x):
 
 
 @njit(**JIT)
-def _over_power32(numerator, x, p, short):
-    k, log = _split32(x)
-    high = -F32(k) * short
-    whole = np.floor(high + F32(0.5))
-    g = (high - whole) - (F32(k) * (p - short) + log * p)
-    r = np.floor(g + F32(0.5))
-    h = g - r
-    n = I32(whole + r)
+def _times_exp2_32(numerator, h, n):
+    """Numerator * 2^(n + h) for |h| <= 1/2, scaled in two steps so that it may end subnormal or infinite."""
     e = E32[4] + h * (E32[5] + h * E32[6])
     e = E32[2] + h * (E32[3] + h * e)
     e = E32[0] + h * (E32[1] + h * e)
@@ -98,6 +92,30 @@ def _over_power32(numerator, x, p, short):
     first = F32(I32(I32(half + I32(127)) << I32(23)).view(F32))
     second = F32(I32(I32(I32(n - half) + I32(127)) << I32(23)).view(F32))
     return ((numerator * e) * first) * second
+
+
+@njit(**JIT)
+def _times_exp2_64(numerator, h, n):
+    e = E64[10] + h * (E64[11] + h * (E64[12] + h * E64[13]))
+    e = E64[8] + h * (E64[9] + h * e)
+    e = E64[6] + h * (E64[7] + h * e)
+    e = E64[4] + h * (E64[5] + h * e)
+    e = E64[2] + h * (E64[3] + h * e)
+    e = E64[0] + h * (E64[1] + h * e)
+    half = I64(n >> I64(1))
+    first = F64(I64(I64(half + I64(1023)) << I64(52)).view(F64))
+    second = F64(I64(I64(I64(n - half) + I64(1023)) << I64(52)).view(F64))
+    return ((numerator * e) * first) * second
+
+
+@njit(**JIT)
+def _over_power32(numerator, x, p, short):
+    k, log = _split32(x)
+    high = -F32(k) * short
+    whole = np.floor(high + F32(0.5))
+    g = (high - whole) - (F32(k) * (p - short) + log * p)
+    r = np.floor(g + F32(0.5))
+    return _times_exp2_32(numerator, g - r, I32(whole + r))
 
 
 @njit(**JIT)
@@ -107,51 +125,21 @@ def _over_power64(numerator, x, p, short):
     whole = np.floor(high + 0.5)
     g = (high - whole) - (F64(k) * (p - short) + log * p)
     r = np.floor(g + 0.5)
-    h = g - r
-    n = I64(whole + r)
-    e = E64[10] + h * (E64[11] + h * (E64[12] + h * E64[13]))
-    e = E64[8] + h * (E64[9] + h * e)
-    e = E64[6] + h * (E64[7] + h * e)
-    e = E64[4] + h * (E64[5] + h * e)
-    e = E64[2] + h * (E64[3] + h * e)
-    e = E64[0] + h * (E64[1] + h * e)
-    half = I64(n >> I64(1))
-    first = F64(I64(I64(half + I64(1023)) << I64(52)).view(F64))
-    second = F64(I64(I64(I64(n - half) + I64(1023)) << I64(52)).view(F64))
-    return ((numerator * e) * first) * second
+    return _times_exp2_64(numerator, g - r, I64(whole + r))
 
 
 @njit(**JIT)
 def _exp2_32(y):
     y = min(max(y, F32(-252)), F32(254))
     r = np.floor(y + F32(0.5))
-    h = y - r
-    e = E32[4] + h * (E32[5] + h * E32[6])
-    e = E32[2] + h * (E32[3] + h * e)
-    e = E32[0] + h * (E32[1] + h * e)
-    n = I32(r)
-    half = I32(n >> I32(1))
-    first = F32(I32(I32(half + I32(127)) << I32(23)).view(F32))
-    second = F32(I32(I32(I32(n - half) + I32(127)) << I32(23)).view(F32))
-    return (e * first) * second
+    return _times_exp2_32(F32(1), y - r, I32(r))
 
 
 @njit(**JIT)
 def _exp2_64(y):
     y = min(max(y, -2044.0), 2046.0)
     r = np.floor(y + 0.5)
-    h = y - r
-    e = E64[10] + h * (E64[11] + h * (E64[12] + h * E64[13]))
-    e = E64[8] + h * (E64[9] + h * e)
-    e = E64[6] + h * (E64[7] + h * e)
-    e = E64[4] + h * (E64[5] + h * e)
-    e = E64[2] + h * (E64[3] + h * e)
-    e = E64[0] + h * (E64[1] + h * e)
-    n = I64(r)
-    half = I64(n >> I64(1))
-    first = F64(I64(I64(half + I64(1023)) << I64(52)).view(F64))
-    second = F64(I64(I64(I64(n - half) + I64(1023)) << I64(52)).view(F64))
-    return (e * first) * second
+    return _times_exp2_64(1.0, y - r, I64(r))
 
 
 def over_power(numerator: Any, x: Any, p: Any, short: Any) -> Any:

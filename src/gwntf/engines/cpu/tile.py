@@ -159,6 +159,53 @@ def store_product(a, b, left, width, size, matrix):
 
 
 @njit(**LOOSE)
+def iterate(
+    recursive,
+    K,
+    KT,
+    xp,
+    yp,
+    u,
+    v,
+    kv,
+    ku,
+    nu,
+    kept,
+    phi,
+    psi,
+    size,
+    width,
+    max_iter,
+    tol,
+    check_every,
+    moved,
+    mass,
+    done,
+):
+    """Alternate the two scaling equations on one tile, ending on U; settled columns keep what they had then."""
+    multiply(recursive, K, v, kv, size, mass)
+    divide_by_powers(xp, kv, phi, u)
+    done[:] = False
+    finished = 0
+    for iteration in range(1, max_iter + 1):
+        multiply(recursive, KT, u, ku, size, mass)
+        divide_by_powers(yp, ku, psi, v)
+        multiply(recursive, K, v, kv, size, mass)
+        divide_by_powers(xp, kv, phi, nu)
+        if tol > 0 and iteration % check_every == 0 and iteration < max_iter:
+            finished += settle(u, nu, v, kv, size, width, tol, moved, mass, done, kept)
+        u[:] = nu
+        if finished == width:
+            break
+    for t in range(width):
+        if done[t]:
+            for i in range(size):
+                j = i * T + t
+                u[j], v[j], kv[j] = kept[0, j], kept[1, j], kept[2, j]
+    multiply(recursive, KT, u, ku, size, mass)
+
+
+@njit(**LOOSE)
 def scale_tiles(
     first,
     last,
@@ -184,16 +231,14 @@ def scale_tiles(
     """Take the tiles from `first` to `last` through their scalings; write logarithms, marginals and soundness."""
     size, columns = X.shape
     kind = X.dtype.type
-    n = size * T
-    xp, yp, u, v, nu = (
-        np.empty(n, X.dtype),
-        np.empty(n, X.dtype),
-        np.empty(n, X.dtype),
-        np.empty(n, X.dtype),
-        np.empty(n, X.dtype),
+    held = np.empty((7, size * T), X.dtype)
+    xp, yp, u, v, kv, ku, nu = held[0], held[1], held[2], held[3], held[4], held[5], held[6]
+    kept, columnwise, done = (
+        np.empty((3, size * T), X.dtype),
+        np.empty((2, T), X.dtype),
+        np.empty(T, np.bool_),
     )
-    kv, ku, kept = np.empty(n, X.dtype), np.empty(n, X.dtype), np.empty((3, n), X.dtype)
-    moved, mass, done = np.empty(T, X.dtype), np.empty(T, X.dtype), np.empty(T, np.bool_)
+    moved, mass = columnwise[0], columnwise[1]
     for tile in range(first, last):
         left = tile * T
         width = min(T, columns - left)
@@ -202,29 +247,31 @@ def scale_tiles(
         load(Y, left, width, size, ku)
         divide_by_powers(ku, ku, kind(1) - psi, yp)
         load(start, left, width, size, ku)
-        for j in range(n):
+        for j in range(size * T):
             v[j] = exp2_of(ku[j] * kind(TO_LOG2))
-        multiply(recursive, K, v, kv, size, mass)
-        divide_by_powers(xp, kv, phi, u)
-        done[:] = False
-        finished = 0
-        for iteration in range(1, max_iter + 1):
-            multiply(recursive, KT, u, ku, size, mass)
-            divide_by_powers(yp, ku, psi, v)
-            multiply(recursive, K, v, kv, size, mass)
-            divide_by_powers(xp, kv, phi, nu)
-            if tol > 0 and iteration % check_every == 0 and iteration < max_iter:
-                finished += settle(u, nu, v, kv, size, width, tol, moved, mass, done, kept)
-            u, nu = nu, u
-            if finished == width:
-                break
-        if finished > 0:
-            for i in range(size):
-                for t in range(width):
-                    if done[t]:
-                        j = i * T + t
-                        u[j], v[j], kv[j] = kept[0, j], kept[1, j], kept[2, j]
-        multiply(recursive, KT, u, ku, size, mass)
+        iterate(
+            recursive,
+            K,
+            KT,
+            xp,
+            yp,
+            u,
+            v,
+            kv,
+            ku,
+            nu,
+            kept,
+            phi,
+            psi,
+            size,
+            width,
+            max_iter,
+            tol,
+            check_every,
+            moved,
+            mass,
+            done,
+        )
         moved[:] = kind(0)
         judge(v, kv, xp, tiny, huge, size, mass, moved)
         judge(u, ku, yp, tiny, huge, size, mass, moved)

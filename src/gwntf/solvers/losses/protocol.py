@@ -19,10 +19,8 @@ class Evaluation:
 
     Attributes
     ----------
-    modes : tuple of PlanTerms or None
-        Per axis of X: transport, data and model part; None for a mode that is not transported.
-    misfit : float
-        KL(X | X^) or 1/2 |X - X^|^2 where no mode is transported, else zero.
+    modes, misfit
+        See `ObjectiveTerms`.
     carried : object
         What the loss needs for the factor step that follows.
     """
