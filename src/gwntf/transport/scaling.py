@@ -81,14 +81,13 @@ def scale(
     xp = engine.xp
     if log_v is None:
         log_v = xp.full_like(x, -math.log(kernel.size))
-    nothing = -math.inf
-    found = [xp.full_like(x, fill) for fill in (nothing, nothing, 0.0, 0.0)]
     todo = _where(xp, (xp.sum(x, axis=0) > 0) & (xp.sum(y, axis=0) > 0))
+    found = None if todo.shape[0] == x.shape[1] else _nothing(xp, x)
     with engine.quiet():
         for domain, held, dtype in _rungs(engine, kernel, x.dtype):
             if todo.shape[0] == 0:
                 break
-            whole = todo.shape[0] == x.shape[1]
+            whole = found is None
             part = tuple(xp.astype(a if whole else a[:, todo], dtype, copy=False) for a in (x, y, log_v))
             compiled = None if held is None else engine.column_scaling(held.form())
             if compiled is None:
@@ -96,10 +95,18 @@ def scale(
             else:
                 exponents = (relaxation.phi, relaxation.psi)
                 solved, sound = compiled(part, exponents, max_iter, tol, CHECK_EVERY)
-            for array, values in zip(found, solved, strict=True):
-                array[:, todo] = xp.astype(values, x.dtype, copy=False)
+            kept = tuple(xp.astype(values, x.dtype, copy=False) for values in solved)
+            if found is None:
+                found = kept
+            else:
+                _put(found, todo, kept)
             todo = todo[~sound]
-    return Scaled(*found)
+    return Scaled(*(found or _nothing(xp, x)))
+
+
+def _nothing(xp: Any, x: Array) -> tuple[Array, ...]:
+    """Scalings and marginals of columns that carry no plan."""
+    return tuple(xp.full_like(x, fill) for fill in (-math.inf, -math.inf, 0.0, 0.0))
 
 
 def _rungs(engine: Engine, kernel: Kernel, dtype: Any) -> list[tuple[Domain, Kernel | None, Any]]:

@@ -19,7 +19,7 @@ from gwntf.engines.protocol import ColumnScaling, KernelForm
 _log = logging.getLogger(__name__)
 
 _DENSE_LIMIT = 256
-_TILE_ENTRIES = 2**20
+_TILE_ENTRIES = 2**18
 
 
 class CpuEngine(NumpyEngine):
