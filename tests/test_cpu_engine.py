@@ -15,7 +15,7 @@ from gwntf.engines import get_engine
 from gwntf.engines import registry as registry_module
 from gwntf.engines.cpu.powers import JIT, divide_by_powers, exp2_of, log2_of
 from gwntf.geometry import build_kernel, grid_cost
-from gwntf.transport import scale
+from gwntf.transport import TransportLimits, scale, transport_mode
 
 CPU, REFERENCE = get_engine("cpu"), get_engine("numpy")
 
@@ -144,6 +144,63 @@ def test_hard_float32_columns_are_found_out_and_solved_in_wider_numbers(recursiv
         tol=0,
     )
     np.testing.assert_allclose(found.model_marginal, wide.model_marginal, rtol=1e-4)
+
+
+@settings(max_examples=40)
+@given(
+    shape=st.sampled_from([(3, 5), (70, 4), (5, 3, 40), (9, 8, 7), (2, 300), (4, 3, 2, 5)]),
+    mode=st.integers(0, 3),
+    alpha=st.sampled_from([0.5, 1.0, np.inf]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    warm=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_modes_of_tensors_equal_the_reference(shape, mode, alpha, dtype, warm, seed):
+    """Marginals, warm starts, terms and their sums by leading axes, zero fibers and hard columns included."""
+    mode = mode % len(shape)
+    rng = np.random.default_rng(seed)
+    X, Y = rng.random(shape).astype(dtype), (rng.random(shape) + 0.01).astype(dtype)
+    X[rng.random(shape) < 0.4] = 0
+    X[0] = 0
+    relaxation, limits = Relaxation(0.02, alpha, 0.7), TransportLimits(12, 1e-4)
+    start = rng.standard_normal(shape).astype(dtype)
+    outcomes = []
+    for engine in (CPU, REFERENCE):
+        kernel = build_kernel(grid_cost(shape[mode]), 0.02, engine, dtype)
+        marginal, log_v = np.ones(shape, dtype), start.copy()
+        result = transport_mode(
+            engine,
+            kernel,
+            X,
+            Y,
+            mode,
+            relaxation,
+            limits,
+            marginal=marginal,
+            share=0.5,
+            log_v=log_v,
+            warm=warm,
+        )
+        outcomes.append((marginal, log_v, result))
+    (marginal, log_v, found), (marginal_r, log_v_r, expected) = outcomes
+    rtol = 1e-9 if dtype == np.float64 else 2e-3
+    np.testing.assert_allclose(marginal, marginal_r, rtol=rtol)
+    np.testing.assert_array_equal(np.isneginf(log_v), np.isneginf(log_v_r))
+    finite = np.isfinite(log_v)
+    np.testing.assert_allclose(log_v[finite], log_v_r[finite], rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(found.by_leading, expected.by_leading, rtol=rtol, atol=rtol)
+    for name in ("transport", "data", "model"):
+        a, b = getattr(found.terms, name), getattr(expected.terms, name)
+        assert abs(a - b) <= rtol * max(1.0, abs(b))
+
+
+def test_new_samples_equal_the_reference():
+    X = load_digits_tensor()[0]
+    model = GWNTF(6, graph_reg=10.0, max_iter=30, tol=0, random_state=0, missing="ignore").fit(X[:80])
+    new = X[80:100].copy()
+    new[3, 2:4] = np.nan
+    expected = model.set_params(engine="numpy").transform(new)
+    np.testing.assert_allclose(model.set_params(engine="cpu").transform(new), expected, rtol=1e-8)
 
 
 def test_threads_do_not_change_a_bit(rng):

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from gwntf.core import Array, FloatArray
+from gwntf.core import Array, FloatArray, Relaxation
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,27 @@ class ColumnScaling(Protocol):
         check_every: int,
     ) -> tuple[tuple[Array, ...], Array]:
         """Return (log U, log V, Phi, Psi) of the problem (x, y, log V), and which columns kept their accuracy."""
+        ...
+
+
+class StackTransport(Protocol):
+    """A compiled transport of every fiber along the middle axis of stacks (before, length, after)."""
+
+    def __call__(
+        self,
+        stacks: tuple[Array, ...],
+        relaxation: Relaxation,
+        share: float,
+        warm: bool,
+        max_iter: int,
+        tol: float,
+        check_every: int,
+    ) -> tuple[Array, Array]:
+        """Transport X to Y with stacks (X, Y, log V, marginal), the last two written.
+
+        Returns the three terms of W for every fiber, (3, columns) in float64, and which fibers kept their accuracy; of
+        the others nothing is written.
+        """
         ...
 
 
@@ -80,6 +101,10 @@ class Engine(Protocol):
 
     def column_scaling(self, form: KernelForm | None) -> ColumnScaling | None:
         """Return a compiled scaling loop for a kernel of that form, or None to run the loop on arrays."""
+        ...
+
+    def stack_transport(self, form: KernelForm | None) -> StackTransport | None:
+        """Return a compiled transport for a kernel of that form, or None to go tile by tile."""
         ...
 
     def tile_columns(self, length: int) -> int:

@@ -10,8 +10,11 @@ from gwntf.core import Array, InputError, Relaxation
 from gwntf.engines import Engine
 from gwntf.geometry import Kernel
 from gwntf.problem.algebra import split_shape
-from gwntf.transport.scaling import scale
+from gwntf.transport.scaling import CHECK_EVERY, scale
 from gwntf.transport.terms import PlanTerms, plan_terms
+
+_STRIP = 2**20
+"""Fibers handed to compiled code at once."""
 
 
 @dataclass(frozen=True)
@@ -77,25 +80,85 @@ def transport_mode(
     warm : bool
         Whether `log_v` holds the V of the last call to start from.
     """
-    xp = engine.xp
     shape = split_shape(data.shape, mode)
-    x3, y3, m3, v3 = (tensor.reshape(*shape) for tensor in (data, model, marginal, log_v))
-    by_leading = xp.zeros_like(x3[:, 0, 0], dtype=xp.float64)
+    stacks = tuple(tensor.reshape(*shape) for tensor in (data, model, log_v, marginal))
+    by_leading = engine.xp.zeros_like(stacks[0][:, 0, 0], dtype=engine.xp.float64)
     sums = [0.0, 0.0, 0.0]
-    for tile in _tiles(shape, engine.tile_columns(shape[1])):
-        x, y = _gather(x3, tile), _gather(y3, tile)
-        start = _gather(v3, tile) if warm else None
-        solved = scale(
-            engine, kernel, x, y, relaxation, log_v=start, max_iter=limits.max_iter, tol=limits.tol
-        )
-        terms = plan_terms(engine, solved, x, y, relaxation)
-        _scatter(m3, tile, share * solved.model_marginal, add=True)
-        _scatter(v3, tile, solved.log_v, add=False)
+    for tile, terms in _transport_tiles(engine, kernel, stacks, relaxation, limits, share, warm):
         rows = tile[0]
-        by_leading[rows] += xp.sum(xp.reshape(terms.total, (rows.stop - rows.start, -1)), axis=1)
+        totals = engine.xp.reshape(terms.total, (rows.stop - rows.start, -1))
+        by_leading[rows] += engine.xp.sum(totals, axis=1)
         for place, term in enumerate((terms.transport, terms.data, terms.model)):
-            sums[place] += float(xp.sum(term))
+            sums[place] += float(engine.xp.sum(term))
     return ModeTransport(PlanTerms(*sums), by_leading)
+
+
+def _transport_tiles(
+    engine: Engine,
+    kernel: Kernel,
+    stacks: tuple[Array, ...],
+    relaxation: Relaxation,
+    limits: TransportLimits,
+    share: float,
+    warm: bool,
+) -> Iterator[tuple[tuple[slice, slice], PlanTerms]]:
+    """Solve tile after tile, write its marginal and log V, and yield what its fibers cost."""
+    data, model, log_v, marginal = stacks
+    before, length, after = data.shape
+    compiled = engine.stack_transport(kernel.form())
+    if compiled is None:
+        for tile in _tiles((before, length, after), engine.tile_columns(length)):
+            x, y = _gather(data, tile), _gather(model, tile)
+            start = _gather(log_v, tile) if warm else None
+            solved = scale(
+                engine, kernel, x, y, relaxation, log_v=start, max_iter=limits.max_iter, tol=limits.tol
+            )
+            _scatter(marginal, tile, share * solved.model_marginal, add=True)
+            _scatter(log_v, tile, solved.log_v, add=False)
+            yield tile, plan_terms(engine, solved, x, y, relaxation)
+        return
+    step = max(1, _STRIP // after)
+    for top in range(0, before, step):
+        rows = slice(top, min(top + step, before))
+        part = tuple(stack[rows] for stack in stacks)
+        terms, sound = compiled(part, relaxation, share, warm, limits.max_iter, limits.tol, CHECK_EVERY)
+        _solve_rest(engine, kernel, part, relaxation, limits, share, warm, terms, sound)
+        yield (rows, slice(0, after)), PlanTerms(*terms)
+
+
+def _solve_rest(
+    engine: Engine,
+    kernel: Kernel,
+    stacks: tuple[Array, ...],
+    relaxation: Relaxation,
+    limits: TransportLimits,
+    share: float,
+    warm: bool,
+    terms: Array,
+    sound: Array,
+) -> None:
+    """Solve the fibers that compiled plain numbers could not hold, in wider ones."""
+    columns = engine.xp.nonzero(~sound)[0]
+    if columns.shape[0] == 0:
+        return
+    data, model, log_v, marginal = stacks
+    p, q = columns // data.shape[2], columns % data.shape[2]
+    x, y, start = (stack[p, :, q].T for stack in (data, model, log_v))
+    solved = scale(
+        engine,
+        kernel,
+        x,
+        y,
+        relaxation,
+        log_v=start if warm else None,
+        max_iter=limits.max_iter,
+        tol=limits.tol,
+    )
+    marginal[p, :, q] += share * solved.model_marginal.T
+    log_v[p, :, q] = solved.log_v.T
+    found = plan_terms(engine, solved, x, y, relaxation)
+    for place, term in enumerate((found.transport, found.data, found.model)):
+        terms[place, columns] = term
 
 
 def _tiles(shape: tuple[int, int, int], columns: int) -> Iterator[tuple[slice, slice]]:

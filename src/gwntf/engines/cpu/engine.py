@@ -6,15 +6,16 @@ import itertools
 import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeGuard
 
 import numba
 import numpy as np
 
-from gwntf.core import FloatArray
+from gwntf.core import FloatArray, Relaxation
+from gwntf.engines.cpu.stack import transport_stack
 from gwntf.engines.cpu.tile import T, scale_tiles
 from gwntf.engines.numpy_engine import NumpyEngine
-from gwntf.engines.protocol import ColumnScaling, KernelForm
+from gwntf.engines.protocol import ColumnScaling, KernelForm, StackTransport
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ class CpuEngine(NumpyEngine):
 
     def column_scaling(self, form: KernelForm | None) -> ColumnScaling | None:
         """Return the compiled loop for exponential kernels and for short dense ones."""
-        if form is None or (not form.recursive and form.matrix.shape[0] > _DENSE_LIMIT):
+        if not _compiles(form):
             return None
 
         def scale(
@@ -62,25 +63,56 @@ class CpuEngine(NumpyEngine):
                 info.smallest_normal,
                 info.max,
             )
-            _spread(-(-columns // T), fixed, (*written, sound))
+            _spread(scale_tiles, -(-columns // T), fixed, (*written, sound))
             return tuple(written), sound
 
         return scale
 
+    def stack_transport(self, form: KernelForm | None) -> StackTransport | None:
+        """Return the compiled transport for exponential kernels and for short dense ones."""
+        if not _compiles(form):
+            return None
 
-def _spread(tiles: int, fixed: tuple[Any, ...], written: tuple[Any, ...]) -> None:
+        def transport(
+            stacks: tuple[FloatArray, ...],
+            relaxation: Relaxation,
+            share: float,
+            warm: bool,
+            max_iter: int,
+            tol: float,
+            check_every: int,
+        ) -> tuple[Any, Any]:
+            kind, columns = stacks[0].dtype.type, stacks[0].shape[0] * stacks[0].shape[2]
+            info = np.finfo(kind)
+            weights = (relaxation.reg, relaxation.reg_m_data, relaxation.reg_m_model)
+            exponents = (kind(relaxation.phi), kind(relaxation.psi))
+            fixed = (*stacks, warm, kind(share), form.recursive, form.matrix, form.transposed, *exponents)
+            limits = (max_iter, kind(tol), check_every, info.smallest_normal, info.max)
+            terms, sound = np.empty((3, columns)), np.empty(columns, np.bool_)
+            _spread(
+                transport_stack, -(-columns // T), (*fixed, *limits, *map(float, weights)), (terms, sound)
+            )
+            return terms, sound
+
+        return transport
+
+
+def _compiles(form: KernelForm | None) -> TypeGuard[KernelForm]:
+    return form is not None and (form.recursive or form.matrix.shape[0] <= _DENSE_LIMIT)
+
+
+def _spread(compiled: Any, tiles: int, fixed: tuple[Any, ...], written: tuple[Any, ...]) -> None:
     """Share the tiles among threads; the compiled function releases the interpreter lock."""
-    if not scale_tiles.signatures:
+    if not compiled.signatures:
         _log.info("compiling the scaling loop; the result is kept on disk for the next time")
     workers = max(1, min(numba.get_num_threads(), os.cpu_count() or 1, tiles))
     bounds = [worker * tiles // workers for worker in range(workers + 1)]
     if workers == 1:
-        scale_tiles(0, tiles, *fixed, *written)
+        compiled(0, tiles, *fixed, *written)
         return
     with ThreadPoolExecutor(workers) as pool:
         jobs = [
-            pool.submit(scale_tiles, first, last, *fixed, *written)
-            for first, last in itertools.pairwise(bounds)
+            pool.submit(compiled, first, last, *fixed, *written) for first, last in itertools.pairwise(bounds)
         ]
         for job in jobs:
             job.result()
