@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from gwntf.core import FloatArray
-from gwntf.engines.protocol import ColumnScaling, KernelForm, StackTransport
+from gwntf.engines.protocol import KernelForm, StackTransport
 
 _TILE_ENTRIES = 2**17
 _TILE_COLUMNS = 512
@@ -37,10 +37,6 @@ class NumpyEngine:
     def quiet(self) -> AbstractContextManager[Any]:
         """Silence NumPy's floating-point warnings."""
         return np.errstate(all="ignore")
-
-    def column_scaling(self, form: KernelForm | None) -> ColumnScaling | None:  # noqa: ARG002
-        """Return None: the reference runs the loop on arrays."""
-        return None
 
     def stack_transport(self, form: KernelForm | None) -> StackTransport | None:  # noqa: ARG002
         """Return None: the reference goes tile by tile."""

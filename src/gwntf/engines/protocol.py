@@ -29,21 +29,6 @@ class KernelForm:
     transposed: Array
 
 
-class ColumnScaling(Protocol):
-    """A compiled scaling loop in plain numbers, column for column the one of `transport.scaling`."""
-
-    def __call__(
-        self,
-        problem: tuple[Array, ...],
-        exponents: tuple[float, float],
-        max_iter: int,
-        tol: float,
-        check_every: int,
-    ) -> tuple[tuple[Array, ...], Array]:
-        """Return (log U, log V, Phi, Psi) of the problem (x, y, log V), and which columns kept their accuracy."""
-        ...
-
-
 class StackTransport(Protocol):
     """A compiled transport of every fiber along the middle axis of stacks (before, length, after)."""
 
@@ -97,10 +82,6 @@ class Engine(Protocol):
 
     def quiet(self) -> AbstractContextManager[Any]:
         """Silence floating-point warnings inside the block (columns that overflow are solved again)."""
-        ...
-
-    def column_scaling(self, form: KernelForm | None) -> ColumnScaling | None:
-        """Return a compiled scaling loop for a kernel of that form, or None to run the loop on arrays."""
         ...
 
     def stack_transport(self, form: KernelForm | None) -> StackTransport | None:

@@ -15,6 +15,7 @@ import numpy as np
 from joblib import cpu_count
 from numpy.typing import NDArray
 from sklearn.cluster import spectral_clustering
+from sklearn.preprocessing import normalize
 
 from gwntf.core import DataError, FloatArray, GwntfError
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
@@ -224,8 +225,7 @@ def do_run(run: Run, setting: Setting, cache: Path) -> tuple[str, RunResult]:
     started = time.perf_counter()
     try:
         if run.method.estimator == "KMeans":
-            rows = setting.X.reshape(len(setting.X), -1)
-            labels = _labels(rows / np.linalg.norm(rows, axis=1, keepdims=True), run, setting)
+            labels = _labels(normalize(setting.X.reshape(len(setting.X), -1)), run, setting)
             result = _result(run, setting, labels, started)
         elif run.method.estimator == "SpectralClustering":
             result = _result(run, setting, _spectral_labels(run, setting), started)

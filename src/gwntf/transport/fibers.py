@@ -10,7 +10,7 @@ from gwntf.core import Array, InputError, Relaxation
 from gwntf.engines import Engine
 from gwntf.geometry import Kernel
 from gwntf.problem.algebra import split_shape
-from gwntf.transport.scaling import CHECK_EVERY, scale
+from gwntf.transport.scaling import CHECK_EVERY, Scaled, scale
 from gwntf.transport.terms import PlanTerms, plan_terms
 
 _STRIP = 2**20
@@ -84,7 +84,8 @@ def transport_mode(
     stacks = tuple(tensor.reshape(*shape) for tensor in (data, model, log_v, marginal))
     by_leading = engine.xp.zeros_like(stacks[0][:, 0, 0], dtype=engine.xp.float64)
     sums = [0.0, 0.0, 0.0]
-    for tile, terms in _transport_tiles(engine, kernel, stacks, relaxation, limits, share, warm):
+    job = _Job(engine, kernel, relaxation, limits, share, warm)
+    for tile, terms in job.tiles(stacks):
         rows = tile[0]
         totals = engine.xp.reshape(terms.total, (rows.stop - rows.start, -1))
         by_leading[rows] += engine.xp.sum(totals, axis=1)
@@ -93,72 +94,63 @@ def transport_mode(
     return ModeTransport(PlanTerms(*sums), by_leading)
 
 
-def _transport_tiles(
-    engine: Engine,
-    kernel: Kernel,
-    stacks: tuple[Array, ...],
-    relaxation: Relaxation,
-    limits: TransportLimits,
-    share: float,
-    warm: bool,
-) -> Iterator[tuple[tuple[slice, slice], PlanTerms]]:
-    """Solve tile after tile, write its marginal and log V, and yield what its fibers cost."""
-    data, model, log_v, marginal = stacks
-    before, length, after = data.shape
-    compiled = engine.stack_transport(kernel.form())
-    if compiled is None:
-        for tile in _tiles((before, length, after), engine.tile_columns(length)):
-            x, y = _gather(data, tile), _gather(model, tile)
-            start = _gather(log_v, tile) if warm else None
-            solved = scale(
-                engine, kernel, x, y, relaxation, log_v=start, max_iter=limits.max_iter, tol=limits.tol
-            )
-            _scatter(marginal, tile, share * solved.model_marginal, add=True)
-            _scatter(log_v, tile, solved.log_v, add=False)
-            yield tile, plan_terms(engine, solved, x, y, relaxation)
-        return
-    step = max(1, _STRIP // after)
-    for top in range(0, before, step):
-        rows = slice(top, min(top + step, before))
-        part = tuple(stack[rows] for stack in stacks)
-        terms, sound = compiled(part, relaxation, share, warm, limits.max_iter, limits.tol, CHECK_EVERY)
-        _solve_rest(engine, kernel, part, relaxation, limits, share, warm, terms, sound)
-        yield (rows, slice(0, after)), PlanTerms(*terms)
+@dataclass(frozen=True)
+class _Job:
+    """What all tiles of a mode have in common; stacks are (X, X^, log V, marginal), the last two written."""
 
+    engine: Engine
+    kernel: Kernel
+    relaxation: Relaxation
+    limits: TransportLimits
+    share: float
+    warm: bool
 
-def _solve_rest(
-    engine: Engine,
-    kernel: Kernel,
-    stacks: tuple[Array, ...],
-    relaxation: Relaxation,
-    limits: TransportLimits,
-    share: float,
-    warm: bool,
-    terms: Array,
-    sound: Array,
-) -> None:
-    """Solve the fibers that compiled plain numbers could not hold, in wider ones."""
-    columns = engine.xp.nonzero(~sound)[0]
-    if columns.shape[0] == 0:
-        return
-    data, model, log_v, marginal = stacks
-    p, q = columns // data.shape[2], columns % data.shape[2]
-    x, y, start = (stack[p, :, q].T for stack in (data, model, log_v))
-    solved = scale(
-        engine,
-        kernel,
-        x,
-        y,
-        relaxation,
-        log_v=start if warm else None,
-        max_iter=limits.max_iter,
-        tol=limits.tol,
-    )
-    marginal[p, :, q] += share * solved.model_marginal.T
-    log_v[p, :, q] = solved.log_v.T
-    found = plan_terms(engine, solved, x, y, relaxation)
-    for place, term in enumerate((found.transport, found.data, found.model)):
-        terms[place, columns] = term
+    def tiles(self, stacks: tuple[Array, ...]) -> Iterator[tuple[tuple[slice, slice], PlanTerms]]:
+        """Solve tile after tile and yield what its fibers cost."""
+        before, length, after = stacks[0].shape
+        compiled = self.engine.stack_transport(self.kernel.form())
+        if compiled is None:
+            for tile in _tiles((before, length, after), self.engine.tile_columns(length)):
+                x, y, start = (_gather(stack, tile) for stack in stacks[:3])
+                solved = self._scale(self.kernel, x, y, start)
+                _scatter(stacks[3], tile, self.share * solved.model_marginal, add=True)
+                _scatter(stacks[2], tile, solved.log_v, add=False)
+                yield tile, plan_terms(self.engine, solved, x, y, self.relaxation)
+            return
+        step = max(1, _STRIP // after)
+        limits = (self.limits.max_iter, self.limits.tol, CHECK_EVERY)
+        for top in range(0, before, step):
+            rows = slice(top, min(top + step, before))
+            part = tuple(stack[rows] for stack in stacks)
+            terms, sound = compiled(part, self.relaxation, self.share, self.warm, *limits)
+            self._solve_rest(part, terms, self.engine.xp.nonzero(~sound)[0])
+            yield (rows, slice(0, after)), PlanTerms(*terms)
+
+    def _scale(self, kernel: Kernel, x: Array, y: Array, log_v: Array) -> Scaled:
+        return scale(
+            self.engine,
+            kernel,
+            x,
+            y,
+            self.relaxation,
+            log_v=log_v if self.warm else None,
+            max_iter=self.limits.max_iter,
+            tol=self.limits.tol,
+        )
+
+    def _solve_rest(self, stacks: tuple[Array, ...], terms: Array, columns: Array) -> None:
+        """Solve the fibers that compiled numbers could not hold, in float64 or on logarithms."""
+        if columns.shape[0] == 0:
+            return
+        xp = self.engine.xp
+        p, q = columns // stacks[0].shape[2], columns % stacks[0].shape[2]
+        x, y, start = (xp.astype(stack[p, :, q].T, xp.float64) for stack in stacks[:3])
+        solved = self._scale(self.kernel.astype("float64"), x, y, start)
+        stacks[3][p, :, q] += xp.astype(self.share * solved.model_marginal.T, stacks[3].dtype)
+        stacks[2][p, :, q] = xp.astype(solved.log_v.T, stacks[2].dtype)
+        found = plan_terms(self.engine, solved, x, y, self.relaxation)
+        for place, term in enumerate((found.transport, found.data, found.model)):
+            terms[place, columns] = term
 
 
 def _tiles(shape: tuple[int, int, int], columns: int) -> Iterator[tuple[slice, slice]]:

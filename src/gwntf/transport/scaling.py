@@ -84,17 +84,12 @@ def scale(
     todo = _where(xp, (xp.sum(x, axis=0) > 0) & (xp.sum(y, axis=0) > 0))
     found = None if todo.shape[0] == x.shape[1] else _nothing(xp, x)
     with engine.quiet():
-        for domain, held, dtype in _rungs(engine, kernel, x.dtype):
+        for domain, dtype in _rungs(engine, kernel, x.dtype):
             if todo.shape[0] == 0:
                 break
             whole = found is None
             part = tuple(xp.astype(a if whole else a[:, todo], dtype, copy=False) for a in (x, y, log_v))
-            compiled = None if held is None else engine.column_scaling(held.form())
-            if compiled is None:
-                solved, sound = _solve(xp, domain, part, relaxation, max_iter, tol)
-            else:
-                exponents = (relaxation.phi, relaxation.psi)
-                solved, sound = compiled(part, exponents, max_iter, tol, CHECK_EVERY)
+            solved, sound = _solve(xp, domain, part, relaxation, max_iter, tol)
             kept = tuple(xp.astype(values, x.dtype, copy=False) for values in solved)
             if found is None:
                 found = kept
@@ -109,16 +104,16 @@ def _nothing(xp: Any, x: Array) -> tuple[Array, ...]:
     return tuple(xp.full_like(x, fill) for fill in (-math.inf, -math.inf, 0.0, 0.0))
 
 
-def _rungs(engine: Engine, kernel: Kernel, dtype: Any) -> list[tuple[Domain, Kernel | None, Any]]:
-    """Ladder of number systems, from the fastest to the safest, each with the kernel to compile for."""
+def _rungs(engine: Engine, kernel: Kernel, dtype: Any) -> list[tuple[Domain, Any]]:
+    """Ladder of number systems, from the fastest to the safest."""
     xp = engine.xp
     wide = kernel.astype("float64")
-    rungs: list[tuple[Domain, Kernel | None, Any]] = [
-        (Plain(engine, wide, float(xp.finfo(xp.float64).smallest_normal)), wide, xp.float64),
-        (Log(engine, wide), None, xp.float64),
+    rungs: list[tuple[Domain, Any]] = [
+        (Plain(engine, wide, float(xp.finfo(xp.float64).smallest_normal)), xp.float64),
+        (Log(engine, wide), xp.float64),
     ]
     if dtype != xp.float64:
-        rungs.insert(0, (Plain(engine, kernel, float(xp.finfo(dtype).smallest_normal)), kernel, dtype))
+        rungs.insert(0, (Plain(engine, kernel, float(xp.finfo(dtype).smallest_normal)), dtype))
     return rungs
 
 

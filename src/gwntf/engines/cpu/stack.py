@@ -7,11 +7,15 @@ is updated last, so alpha KL(Phi | x) = alpha (sum x - sum Phi) - (1/lam) <Phi, 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
 from gwntf.engines.cpu.powers import divide_by_powers, exp2_of, log2_of
-from gwntf.engines.cpu.tile import FROM_LOG2, LOOSE, TO_LOG2, T, iterate, judge
+from gwntf.engines.cpu.tile import LOOSE, T, iterate, judge
+
+FROM_LOG2 = math.log(2)
 
 
 @njit(**LOOSE)
@@ -64,6 +68,17 @@ def sum_terms(x, y, u, v, kv, ku, size, sums):
 
 
 @njit(**LOOSE)
+def write_terms(sums, weights, left, width, terms):
+    """Write the three terms of W of every column from its sums."""
+    reg, alpha, beta = weights
+    for t in range(width):
+        entropy = FROM_LOG2 * sums[0, t]
+        terms[0, left + t] = reg * (entropy + FROM_LOG2 * sums[1, t] - sums[3, t])
+        terms[1, left + t] = 0.0 if np.isinf(alpha) else alpha * (sums[4, t] - sums[2, t]) - reg * entropy
+        terms[2, left + t] = beta * (FROM_LOG2 * sums[5, t] - sums[3, t] + sums[6, t])
+
+
+@njit(**LOOSE)
 def transport_stack(
     first,
     last,
@@ -73,91 +88,41 @@ def transport_stack(
     marginal,
     warm,
     share,
-    recursive,
-    K,
-    KT,
-    phi,
-    psi,
-    max_iter,
-    tol,
-    check_every,
-    tiny,
-    huge,
-    reg,
-    alpha,
-    beta,
+    kernel,
+    exponents,
+    limits,
+    extremes,
+    weights,
     terms,
     sound,
 ):
     """Transport the fibers of the tiles from `first` to `last`; unsound columns are left untouched."""
     before, size, after = X.shape
-    columns = before * after
     kind = X.dtype.type
-    held = np.empty((9, size * T), X.dtype)
-    xp, yp, u, v, kv, ku, nu, x, y = (
-        held[0],
-        held[1],
-        held[2],
-        held[3],
-        held[4],
-        held[5],
-        held[6],
-        held[7],
-        held[8],
-    )
-    kept, moved, mass, done = (
-        np.empty((3, size * T), X.dtype),
-        np.empty(T, X.dtype),
-        np.empty(T, X.dtype),
-        np.empty(T, np.bool_),
-    )
-    sums = np.empty((7, T), np.float64)
-    log2 = np.float64(FROM_LOG2)
+    held, kept = np.empty((9, size * T), X.dtype), np.empty((3, size * T), X.dtype)
+    columnwise, done, sums = np.empty((2, T), X.dtype), np.empty(T, np.bool_), np.empty((7, T), np.float64)
+    u, v, kv, ku, x, y = held[2], held[3], held[4], held[5], held[7], held[8]
+    tiny, huge = extremes
     for tile in range(first, last):
         left = tile * T
-        width = min(T, columns - left)
+        width = min(T, before * after - left)
         load_fibers(X, left, width, size, x)
-        divide_by_powers(x, x, kind(1) - phi, xp)
+        divide_by_powers(x, x, kind(1) - exponents[0], held[0])
         load_fibers(Y, left, width, size, y)
-        divide_by_powers(y, y, kind(1) - psi, yp)
+        divide_by_powers(y, y, kind(1) - exponents[1], held[1])
+        v[:] = kind(1) / kind(size)
         if warm:
             load_fibers(log_v, left, width, size, ku)
             for j in range(size * T):
-                v[j] = exp2_of(ku[j] * kind(TO_LOG2))
-        else:
-            v[:] = kind(1) / kind(size)
-        iterate(
-            recursive,
-            K,
-            KT,
-            xp,
-            yp,
-            u,
-            v,
-            kv,
-            ku,
-            nu,
-            kept,
-            phi,
-            psi,
-            size,
-            width,
-            max_iter,
-            tol,
-            check_every,
-            moved,
-            mass,
-            done,
-        )
-        moved[:] = kind(0)
-        judge(v, kv, xp, tiny, huge, size, mass, moved)
-        judge(u, ku, yp, tiny, huge, size, mass, moved)
+                v[j] = exp2_of(ku[j] * kind(1 / FROM_LOG2))
+        iterate(kernel, held, kept, columnwise, done, exponents, limits, size, width)
+        bad = columnwise[0]
+        bad[:] = kind(0)
+        judge(v, kv, held[0], tiny, huge, size, columnwise[1], bad)
+        judge(u, ku, held[1], tiny, huge, size, columnwise[1], bad)
         sum_terms(x, y, u, v, kv, ku, size, sums)
         for t in range(width):
-            done[t] = moved[t] == kind(0) or sums[4, t] == 0.0
+            done[t] = bad[t] == kind(0) or sums[4, t] == 0.0
             sound[left + t] = done[t]
-            entropy = log2 * sums[0, t]
-            terms[0, left + t] = reg * (entropy + log2 * sums[1, t] - sums[3, t])
-            terms[1, left + t] = 0.0 if np.isinf(alpha) else alpha * (sums[4, t] - sums[2, t]) - reg * entropy
-            terms[2, left + t] = beta * (log2 * sums[5, t] - sums[3, t] + sums[6, t])
+        write_terms(sums, weights, left, width, terms)
         store_fibers(done, v, ku, share, left, width, size, marginal, log_v)

@@ -7,13 +7,11 @@ the interpreter lock, so that plain Python threads can share the tiles.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
 from numba import njit
 
-from gwntf.engines.cpu.powers import FLAGS, divide_by_powers, exp2_of, log2_of
+from gwntf.engines.cpu.powers import FLAGS, divide_by_powers
 
 T = 64
 """Columns of a tile."""
@@ -24,7 +22,6 @@ LOOSE: dict[str, Any] = {
     "cache": True,
     "nogil": True,
 }
-TO_LOG2, FROM_LOG2 = 1 / math.log(2), math.log(2)
 
 
 @njit(**LOOSE)
@@ -90,16 +87,6 @@ def multiply(recursive, K, V, B, size, acc):
 
 
 @njit(**LOOSE)
-def load(matrix, left, width, size, tile):
-    """Copy columns into a tile, zeros beyond them."""
-    for i in range(size):
-        row = tile[i * T : i * T + T]
-        row[:] = tile.dtype.type(0)
-        for t in range(width):
-            row[t] = matrix[i, left + t]
-
-
-@njit(**LOOSE)
 def settle(u, nu, v, kv, size, width, tol, moved, mass, done, kept):
     """Keep the columns whose data marginal has just settled; return how many these are."""
     moved[:] = u.dtype.type(0)
@@ -139,50 +126,16 @@ def judge(total, product, counts, tiny, huge, size, low, bad):
 
 
 @njit(**LOOSE)
-def store_log(tile, left, width, size, matrix):
-    """Write natural logarithms of a tile, minus infinity for zero."""
-    kind = tile.dtype.type
-    for i in range(size):
-        for t in range(width):
-            x = tile[i * T + t]
-            positive = x > kind(0)
-            y = log2_of(x if positive else kind(1)) * kind(FROM_LOG2)
-            matrix[i, left + t] = y if positive else kind(-np.inf)
+def iterate(kernel, held, kept, columnwise, done, exponents, limits, size, width):
+    """Alternate the two scaling equations on one tile, ending on U; settled columns keep what they had then.
 
-
-@njit(**LOOSE)
-def store_product(a, b, left, width, size, matrix):
-    """Write the entrywise product of two tiles."""
-    for i in range(size):
-        for t in range(width):
-            matrix[i, left + t] = a[i * T + t] * b[i * T + t]
-
-
-@njit(**LOOSE)
-def iterate(
-    recursive,
-    K,
-    KT,
-    xp,
-    yp,
-    u,
-    v,
-    kv,
-    ku,
-    nu,
-    kept,
-    phi,
-    psi,
-    size,
-    width,
-    max_iter,
-    tol,
-    check_every,
-    moved,
-    mass,
-    done,
-):
-    """Alternate the two scaling equations on one tile, ending on U; settled columns keep what they had then."""
+    The rows of `held` are x^phi, y^psi, U, V, K V, K' U and a spare one; V is the start, the rest follows.
+    """
+    recursive, K, KT = kernel
+    xp, yp, u, v, kv, ku, nu = held[0], held[1], held[2], held[3], held[4], held[5], held[6]
+    moved, mass = columnwise[0], columnwise[1]
+    phi, psi = exponents
+    max_iter, tol, check_every = limits
     multiply(recursive, K, v, kv, size, mass)
     divide_by_powers(xp, kv, phi, u)
     done[:] = False
@@ -203,81 +156,3 @@ def iterate(
                 j = i * T + t
                 u[j], v[j], kv[j] = kept[0, j], kept[1, j], kept[2, j]
     multiply(recursive, KT, u, ku, size, mass)
-
-
-@njit(**LOOSE)
-def scale_tiles(
-    first,
-    last,
-    X,
-    Y,
-    start,
-    recursive,
-    K,
-    KT,
-    phi,
-    psi,
-    max_iter,
-    tol,
-    check_every,
-    tiny,
-    huge,
-    log_u,
-    log_v,
-    data,
-    model,
-    sound,
-):
-    """Take the tiles from `first` to `last` through their scalings; write logarithms, marginals and soundness."""
-    size, columns = X.shape
-    kind = X.dtype.type
-    held = np.empty((7, size * T), X.dtype)
-    xp, yp, u, v, kv, ku, nu = held[0], held[1], held[2], held[3], held[4], held[5], held[6]
-    kept, columnwise, done = (
-        np.empty((3, size * T), X.dtype),
-        np.empty((2, T), X.dtype),
-        np.empty(T, np.bool_),
-    )
-    moved, mass = columnwise[0], columnwise[1]
-    for tile in range(first, last):
-        left = tile * T
-        width = min(T, columns - left)
-        load(X, left, width, size, ku)
-        divide_by_powers(ku, ku, kind(1) - phi, xp)
-        load(Y, left, width, size, ku)
-        divide_by_powers(ku, ku, kind(1) - psi, yp)
-        load(start, left, width, size, ku)
-        for j in range(size * T):
-            v[j] = exp2_of(ku[j] * kind(TO_LOG2))
-        iterate(
-            recursive,
-            K,
-            KT,
-            xp,
-            yp,
-            u,
-            v,
-            kv,
-            ku,
-            nu,
-            kept,
-            phi,
-            psi,
-            size,
-            width,
-            max_iter,
-            tol,
-            check_every,
-            moved,
-            mass,
-            done,
-        )
-        moved[:] = kind(0)
-        judge(v, kv, xp, tiny, huge, size, mass, moved)
-        judge(u, ku, yp, tiny, huge, size, mass, moved)
-        for t in range(width):
-            sound[left + t] = moved[t] == kind(0)
-        store_log(u, left, width, size, log_u)
-        store_log(v, left, width, size, log_v)
-        store_product(u, kv, left, width, size, data)
-        store_product(v, ku, left, width, size, model)
