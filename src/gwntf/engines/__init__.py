@@ -5,7 +5,17 @@ May import `core` only. An engine supplies an array namespace and the few things
 loop with numba. A library such as numba or torch is imported in its own engine folder and nowhere else.
 """
 
-from gwntf.engines.protocol import Engine, KernelForm
+from gwntf.engines.forms import DenseForm, ExponentialForm, KernelForm, NearFarForm, SeparableForm
+from gwntf.engines.protocol import Engine
 from gwntf.engines.registry import ENGINES, get_engine
 
-__all__ = ["ENGINES", "Engine", "KernelForm", "get_engine"]
+__all__ = [
+    "ENGINES",
+    "DenseForm",
+    "Engine",
+    "ExponentialForm",
+    "KernelForm",
+    "NearFarForm",
+    "SeparableForm",
+    "get_engine",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from gwntf.core import FloatArray
-from gwntf.engines.protocol import KernelForm, StackTransport
+from gwntf.engines.forms import KernelForm
+from gwntf.engines.protocol import Answer, Item, StackTransport
 
 _TILE_ENTRIES = 2**17
 _TILE_COLUMNS = 512
@@ -41,6 +43,10 @@ class NumpyEngine:
     def stack_transport(self, form: KernelForm | None) -> StackTransport | None:  # noqa: ARG002
         """Return None: the reference goes tile by tile."""
         return None
+
+    def map(self, function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+        """Go through the items one after the other."""
+        return [function(item) for item in items]
 
     def tile_columns(self, length: int) -> int:
         """Return a tile of about a megabyte, wide enough to keep the matrix products busy."""

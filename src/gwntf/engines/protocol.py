@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from gwntf.core import Array, FloatArray, Relaxation
+from gwntf.engines.forms import KernelForm
 
 
-@dataclass(frozen=True)
-class KernelForm:
-    """A kernel as compiled code takes it.
-
-    Attributes
-    ----------
-    recursive : bool
-        Whether K_ij = c r^|i-j|, given by ``matrix = [[c, r]]``; else `matrix` is K itself.
-    matrix, transposed : arrays
-        K and its transpose, both in rows.
-    """
-
-    recursive: bool
-    matrix: Array
-    transposed: Array
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 
 
 class StackTransport(Protocol):
@@ -38,11 +26,14 @@ class StackTransport(Protocol):
         relaxation: Relaxation,
         share: float,
         warm: bool,
+        keep: bool,
         max_iter: int,
         tol: float,
         check_every: int,
     ) -> tuple[Array, Array]:
         """Transport X to Y with stacks (X, Y, log V, marginal), the last two written.
+
+        log V is read if `warm` and written if `keep`, else left alone.
 
         Returns the three terms of W for every fiber, (3, columns) in float64, and which fibers kept their accuracy; of
         the others nothing is written.
@@ -86,6 +77,10 @@ class Engine(Protocol):
 
     def stack_transport(self, form: KernelForm | None) -> StackTransport | None:
         """Return a compiled transport for a kernel of that form, or None to go tile by tile."""
+        ...
+
+    def map(self, function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+        """Apply a function to independent items, perhaps several at a time; answers in the order of the items."""
         ...
 
     def tile_columns(self, length: int) -> int:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gwntf.core import Array, FloatArray
-from gwntf.engines import Engine, KernelForm
+from gwntf.engines import DenseForm, Engine, ExponentialForm, KernelForm, SeparableForm
 from gwntf.geometry.costs import Cost, SeparableCost
 
 
@@ -80,18 +80,20 @@ class DenseKernel:
         return self._engine.asarray(self._log_kernel, self._dtype)
 
     @cached_property
-    def _form(self) -> KernelForm:
+    def _form(self) -> DenseForm | ExponentialForm:
         ratio = _common_ratio(self._log_kernel)
         if ratio is None:
-            return KernelForm(
-                False, self._matrix, self._engine.asarray(np.exp(self._log_kernel.T), self._dtype)
-            )
-        pair = self._engine.asarray(np.exp([[self._log_kernel[0, 0], ratio]]), self._dtype)
-        return KernelForm(True, pair, pair)
+            return self.dense_form()
+        kind = self._dtype.type
+        return ExponentialForm(self.size, kind(np.exp(self._log_kernel[0, 0])), kind(np.exp(ratio)))
 
-    def form(self) -> KernelForm:
+    def form(self) -> DenseForm | ExponentialForm:
         """Return K, or c and r where K_ij = c r^|i-j|."""
         return self._form
+
+    def dense_form(self) -> DenseForm:
+        """Return K as a matrix."""
+        return DenseForm(self._matrix, self._engine.asarray(np.exp(self._log_kernel.T), self._dtype))
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:
         """K V, or K' V."""
@@ -107,7 +109,7 @@ class DenseKernel:
 class SeparableKernel:
     """A Kronecker product of kernels, one per axis of a grid whose last axis varies fastest."""
 
-    def __init__(self, axes: tuple[Kernel, ...]) -> None:
+    def __init__(self, axes: tuple[DenseKernel, ...]) -> None:
         self._axes = axes
         self.size = math.prod(axis.size for axis in axes)
 
@@ -115,9 +117,17 @@ class SeparableKernel:
         """Return the same kernel in another precision."""
         return SeparableKernel(tuple(axis.astype(dtype) for axis in self._axes))
 
-    def form(self) -> None:
-        """Return None: it is applied one axis at a time."""
-        return
+    def form(self) -> SeparableForm:
+        """Return the forms of the axes; matrices for all unless all are exponential."""
+        return self._form
+
+    @cached_property
+    def _form(self) -> SeparableForm:
+        forms = [axis.form() for axis in self._axes]
+        exponential = tuple(form for form in forms if isinstance(form, ExponentialForm))
+        if len(exponential) == len(forms):
+            return SeparableForm(exponential)
+        return SeparableForm(tuple(axis.dense_form() for axis in self._axes))
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:
         """K V, or K' V, one axis after the other."""

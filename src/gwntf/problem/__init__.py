@@ -3,7 +3,7 @@
 May import `engines` and `core`. Start with `algebra`: unfolding, Khatri-Rao, Kruskal reconstruction, MTTKRP.
 """
 
-from gwntf.problem.algebra import fold, khatri_rao, mttkrp, mttkrp_all, reconstruct, unfold
+from gwntf.problem.algebra import fold, khatri_rao, other_mode_product, other_mode_products, reconstruct, unfold
 from gwntf.problem.factors import as_factors, to_simplex
 from gwntf.problem.tensor import (
     NonnegativeTensor,
@@ -22,8 +22,8 @@ __all__ = [
     "fold",
     "fold_samples",
     "khatri_rao",
-    "mttkrp",
-    "mttkrp_all",
+    "other_mode_product",
+    "other_mode_products",
     "normalise_samples",
     "reconstruct",
     "relative_error",

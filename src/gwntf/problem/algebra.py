@@ -1,8 +1,8 @@
 """Tensor algebra for any order N >= 2, written so that NumPy arrays and torch tensors both fit.
 
-Axis 0 holds the samples and is usually by far the longest. Nothing longer than one slice of the tensor
-times the rank is formed: reconstruction and MTTKRP go through the Khatri-Rao product of the *other* factors
-only.
+Axis 0 holds the samples and is usually by far the longest. A matricised tensor times a Khatri-Rao product (MTTKRP) is
+formed in two ways: for the samples as X_(1) A(-1), and for every other mode from X_(1)' A(1), which is as small as one
+sample times the rank. Both are sums over blocks of the tensor, so that a tensor need never be there as a whole.
 """
 
 from __future__ import annotations
@@ -44,34 +44,15 @@ def reconstruct(factors: Sequence[Array]) -> Array:
     return (first @ khatri_rao(rest).T).reshape(*(factor.shape[0] for factor in factors))
 
 
-def mttkrp(tensor: Array, factors: Sequence[Array], mode: int) -> Array:
-    """Matricised tensor times Khatri-Rao product, X_(n) A(-n)."""
-    if mode == 0:
-        return _contract_rest(tensor, factors)
-    return _contract_others(_contract_first(tensor, factors[0]), factors, mode)
+def other_mode_products(partial: Array, factors: Sequence[Array]) -> list[Array]:
+    """Return X_(n) A(-n) for every n but the first, given X_(1)' A(1)."""
+    return [other_mode_product(partial, factors, mode) for mode in range(1, len(factors))]
 
 
-def mttkrp_all(tensor: Array, factors: Sequence[Array]) -> list[Array]:
-    """Return X_(n) A(-n) for every n, from two passes over the tensor whatever its order."""
-    partial = _contract_first(tensor, factors[0])
-    others = [_contract_others(partial, factors, mode) for mode in range(1, len(factors))]
-    return [_contract_rest(tensor, factors), *others]
-
-
-def _contract_rest(tensor: Array, factors: Sequence[Array]) -> Array:
-    """Contract every mode but the first."""
-    return tensor.reshape(tensor.shape[0], -1) @ khatri_rao(factors[1:])
-
-
-def _contract_first(tensor: Array, factor: Array) -> Array:
-    """Contract the first mode: an array over the other modes with the rank as last axis."""
-    partial = tensor.reshape(tensor.shape[0], -1).T @ factor
-    return partial.reshape(*tensor.shape[1:], factor.shape[1])
-
-
-def _contract_others(partial: Array, factors: Sequence[Array], mode: int) -> Array:
-    """Contract all modes but `mode` out of `partial`, column by column of the factors."""
+def other_mode_product(partial: Array, factors: Sequence[Array], mode: int) -> Array:
+    """Return X_(n) A(-n) for one n but the first, given X_(1)' A(1): other modes are contracted column by column."""
     rank = partial.shape[-1]
+    partial = partial.reshape(*(factor.shape[0] for factor in factors[1:]), rank)
     for other in reversed(range(1, len(factors))):
         if other == mode:
             continue

@@ -13,9 +13,6 @@ from gwntf.problem.algebra import split_shape
 from gwntf.transport.scaling import CHECK_EVERY, Scaled, scale
 from gwntf.transport.terms import PlanTerms, plan_terms
 
-_STRIP = 2**20
-"""Fibers handed to compiled code at once."""
-
 
 @dataclass(frozen=True)
 class TransportLimits:
@@ -58,7 +55,7 @@ def transport_mode(
     *,
     marginal: Array,
     share: float,
-    log_v: Array,
+    log_v: Array | None,
     warm: bool,
 ) -> ModeTransport:
     """Transport every mode-n fiber of `data` to the same fiber of `model`.
@@ -75,16 +72,18 @@ def transport_mode(
         Receives ``share * Psi_n``, added to what it holds.
     share : float
         1 / number of transported modes makes `marginal` collect Psi_bar.
-    log_v : tensor
-        log V, written for the next call.
+    log_v : tensor or None
+        log V, written for the next call; None keeps nothing.
     warm : bool
         Whether `log_v` holds the V of the last call to start from.
     """
     shape = split_shape(data.shape, mode)
-    stacks = tuple(tensor.reshape(*shape) for tensor in (data, model, log_v, marginal))
+    keep = log_v is not None
+    held = log_v if log_v is not None else marginal
+    stacks = tuple(tensor.reshape(*shape) for tensor in (data, model, held, marginal))
     by_leading = engine.xp.zeros_like(stacks[0][:, 0, 0], dtype=engine.xp.float64)
     sums = [0.0, 0.0, 0.0]
-    job = _Job(engine, kernel, relaxation, limits, share, warm)
+    job = _Job(engine, kernel, relaxation, limits, share, warm, keep)
     for tile, terms in job.tiles(stacks):
         rows = tile[0]
         totals = engine.xp.reshape(terms.total, (rows.stop - rows.start, -1))
@@ -96,7 +95,7 @@ def transport_mode(
 
 @dataclass(frozen=True)
 class _Job:
-    """What all tiles of a mode have in common; stacks are (X, X^, log V, marginal), the last two written."""
+    """What all tiles of a mode have in common; stacks are (X, X^, log V, marginal): log V is read if `warm`, written if `keep`."""
 
     engine: Engine
     kernel: Kernel
@@ -104,6 +103,7 @@ class _Job:
     limits: TransportLimits
     share: float
     warm: bool
+    keep: bool
 
     def tiles(self, stacks: tuple[Array, ...]) -> Iterator[tuple[tuple[slice, slice], PlanTerms]]:
         """Solve tile after tile and yield what its fibers cost."""
@@ -114,17 +114,14 @@ class _Job:
                 x, y, start = (_gather(stack, tile) for stack in stacks[:3])
                 solved = self._scale(self.kernel, x, y, start)
                 _scatter(stacks[3], tile, self.share * solved.model_marginal, add=True)
-                _scatter(stacks[2], tile, solved.log_v, add=False)
+                if self.keep:
+                    _scatter(stacks[2], tile, solved.log_v, add=False)
                 yield tile, plan_terms(self.engine, solved, x, y, self.relaxation)
             return
-        step = max(1, _STRIP // after)
         limits = (self.limits.max_iter, self.limits.tol, CHECK_EVERY)
-        for top in range(0, before, step):
-            rows = slice(top, min(top + step, before))
-            part = tuple(stack[rows] for stack in stacks)
-            terms, sound = compiled(part, self.relaxation, self.share, self.warm, *limits)
-            self._solve_rest(part, terms, self.engine.xp.nonzero(~sound)[0])
-            yield (rows, slice(0, after)), PlanTerms(*terms)
+        terms, sound = compiled(stacks, self.relaxation, self.share, self.warm, self.keep, *limits)
+        self._solve_rest(stacks, terms, self.engine.xp.nonzero(~sound)[0])
+        yield (slice(0, before), slice(0, after)), PlanTerms(*terms)
 
     def _scale(self, kernel: Kernel, x: Array, y: Array, log_v: Array) -> Scaled:
         return scale(
@@ -147,7 +144,8 @@ class _Job:
         x, y, start = (xp.astype(stack[p, :, q].T, xp.float64) for stack in stacks[:3])
         solved = self._scale(self.kernel.astype("float64"), x, y, start)
         stacks[3][p, :, q] += xp.astype(self.share * solved.model_marginal.T, stacks[3].dtype)
-        stacks[2][p, :, q] = xp.astype(solved.log_v.T, stacks[2].dtype)
+        if self.keep:
+            stacks[2][p, :, q] = xp.astype(solved.log_v.T, stacks[2].dtype)
         found = plan_terms(self.engine, solved, x, y, self.relaxation)
         for place, term in enumerate((found.transport, found.data, found.model)):
             terms[place, columns] = term

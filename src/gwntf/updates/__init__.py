@@ -7,13 +7,12 @@ penalty on the samples.
 
 from gwntf.updates.frobenius import least_squares_factor, other_grams, unit_columns
 from gwntf.updates.graph_term import RULES, SampleRule, penalty
-from gwntf.updates.kl import numerators, other_masses, printed_factor, ratio_to_model, simplex_step
+from gwntf.updates.kl import other_masses, printed_factor, ratio_to_model, simplex_step
 
 __all__ = [
     "RULES",
     "SampleRule",
     "least_squares_factor",
-    "numerators",
     "other_grams",
     "other_masses",
     "penalty",

@@ -13,38 +13,34 @@ from collections.abc import Sequence
 from gwntf.core import Array
 from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph
-from gwntf.problem import mttkrp, mttkrp_all
 from gwntf.updates.graph_term import SampleRule
 
 
-def ratio_to_model(engine: Engine, target: Array, model: Array, observed: Array | None) -> Array:
-    """Psi_bar / X^, zero where both vanish and one where nothing was observed."""
+def ratio_to_model(
+    engine: Engine, target: Array, model: Array, observed: Array | None, share: float = 1.0
+) -> Array:
+    """Psi_bar / X^, zero where both vanish; where nothing was observed it is the part of Psi_bar that `target` is."""
     xp = engine.xp
     tiny = float(xp.finfo(model.dtype).smallest_normal)
-    ratio = target / xp.maximum(model, xp.full_like(model, tiny))
-    return ratio if observed is None else xp.where(observed, ratio, xp.ones_like(ratio))
-
-
-def numerators(factors: Sequence[Array], ratio: Array) -> list[Array]:
-    """w_n = A(n) * ((Psi_bar / X^)_(n) A(-n)) for every n, from the old factors."""
-    return [a * m for a, m in zip(factors, mttkrp_all(ratio, factors), strict=True)]
+    ratio = target / xp.clip(model, tiny, None)
+    return ratio if observed is None else xp.where(observed, ratio, xp.full_like(ratio, share))
 
 
 def simplex_step(
     engine: Engine,
     factors: Sequence[Array],
-    ratio: Array,
+    products: Sequence[Array],
     b: float,
     graph: SampleGraph | None,
     rule: SampleRule,
     inner_iter: int,
 ) -> list[Array]:
-    """One simultaneous step of all factors.
+    """One simultaneous step of all factors, given (Psi_bar / X^)_(n) A(-n) for every n.
 
-    Every factor but the first becomes w_n with columns divided by their sums; the sample factor takes
+    The numerators are w_n = A(n) * ((Psi_bar / X^)_(n) A(-n)). Every factor but the first becomes w_n with columns divided by their sums; the sample factor takes
     `inner_iter` steps of `rule` with its numerator held, or is the numerator itself where there is no graph.
     """
-    w, *rest = numerators(factors, ratio)
+    w, *rest = [a * m for a, m in zip(factors, products, strict=True)]
     moved = [_on_simplex(engine, new, old) for new, old in zip(rest, factors[1:], strict=True)]
     if graph is None:
         return [w, *moved]
@@ -57,14 +53,14 @@ def simplex_step(
 def printed_factor(
     engine: Engine,
     factors: Sequence[Array],
-    ratio: Array,
+    product: Array,
     mode: int,
     beta: float,
     graph: SampleGraph | None,
 ) -> Array:
-    """Factor n as printed: from Psi_n alone, unconstrained, V and D exchanged in the graph term."""
+    """Factor n as printed: from (Psi_n / X^)_(n) A(-n), unconstrained, V and D exchanged in the graph term."""
     a = factors[mode]
-    numerator = beta * mttkrp(ratio, factors, mode)
+    numerator = beta * product
     denominator = beta * other_masses(engine, factors, mode)
     if mode == 0 and graph is not None:
         numerator = numerator + graph.weight * graph.degree * a

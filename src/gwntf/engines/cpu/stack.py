@@ -3,6 +3,8 @@
 A tensor is seen as a stack (before, length, after) whose middle axis is the mode, so that nothing is gathered, and of
 what a column gives only Psi, log V and its three terms leave the tile. The data term needs no logarithm of its own: U
 is updated last, so alpha KL(Phi | x) = alpha (sum x - sum Phi) - (1/lam) <Phi, log u>.
+
+Each loop has few arrays, because compilers give up telling many of them apart and then do one number at a time.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import numpy as np
 from numba import njit
 
 from gwntf.engines.cpu.powers import divide_by_powers, exp2_of, log2_of
-from gwntf.engines.cpu.tile import LOOSE, T, iterate, judge
+from gwntf.engines.cpu.products import LOOSE, T
+from gwntf.engines.cpu.tile import iterate, judge
 
 FROM_LOG2 = math.log(2)
 
@@ -22,49 +25,133 @@ FROM_LOG2 = math.log(2)
 def load_fibers(stack, left, width, size, tile):
     """Copy fibers into a tile, zeros beyond them, in runs that share their place on the leading axis."""
     after = stack.shape[2]
-    tile[: size * T] = tile.dtype.type(0)
+    if width < T:
+        tile[:] = tile.dtype.type(0)
+    if after == 1:
+        for t in range(width):
+            fiber = stack[left + t]
+            for i in range(size):
+                tile[i * T + t] = fiber[i, 0]
+        return
     t = 0
     while t < width:
         p, q = (left + t) // after, (left + t) % after
         run = min(width - t, after - q)
         for i in range(size):
+            source = stack[p, i, q : q + run]
+            target = tile[i * T + t : i * T + t + run]
             for s in range(run):
-                tile[i * T + t + s] = stack[p, i, q + s]
+                target[s] = source[s]
         t += run
 
 
 @njit(**LOOSE)
-def store_fibers(sound, v, ku, share, left, width, size, marginal, log_v):
-    """Add share * Psi to one stack and write log V to another, for sound columns."""
-    after = marginal.shape[2]
-    kind = v.dtype.type
-    for t in range(width):
-        if not sound[t]:
-            continue
+def store_fibers(tile, left, width, size, stack):
+    """Write a tile to its fibers."""
+    after = stack.shape[2]
+    if after == 1:
+        for t in range(width):
+            fiber = stack[left + t]
+            for i in range(size):
+                fiber[i, 0] = tile[i * T + t]
+        return
+    t = 0
+    while t < width:
         p, q = (left + t) // after, (left + t) % after
+        run = min(width - t, after - q)
         for i in range(size):
-            j = i * T + t
-            marginal[p, i, q] += share * (v[j] * ku[j])
-            log_v[p, i, q] = kind(FROM_LOG2) * log2_of(v[j]) if v[j] > kind(0) else kind(-np.inf)
+            target = stack[p, i, q : q + run]
+            source = tile[i * T + t : i * T + t + run]
+            for s in range(run):
+                target[s] = source[s]
+        t += run
 
 
 @njit(**LOOSE)
-def sum_terms(x, y, u, v, kv, ku, size, sums):
-    """Sum down every column in float64: <Phi, log u>, <Psi, log v>, Phi, Psi, x, Psi log(Psi / y), y."""
+def write_back(tile, sound, left, width, size, old, stack):
+    """Write the sound columns of a tile to their fibers; the others keep what they have."""
+    if not sound[:width].all():
+        load_fibers(stack, left, width, size, old)
+        for t in range(width):
+            if not sound[t]:
+                for i in range(size):
+                    tile[i * T + t] = old[i * T + t]
+    store_fibers(tile, left, width, size, stack)
+
+
+@njit(**LOOSE)
+def add_scaled(x, share, out):
+    """Add `share` times x."""
+    for j in range(x.size):
+        out[j] += share * x[j]
+
+
+@njit(**LOOSE)
+def logarithms(x, out):
+    """Out = log2 x, or zero where x is zero."""
     zero, one = x.dtype.type(0), x.dtype.type(1)
-    sums[:] = 0.0
+    for j in range(x.size):
+        out[j] = log2_of(x[j] if x[j] > zero else one)
+
+
+@njit(**LOOSE)
+def quotients(x, y, out):
+    """Out = x / y, or one where x is zero."""
+    zero, one = x.dtype.type(0), x.dtype.type(1)
+    for j in range(x.size):
+        out[j] = x[j] / y[j] if x[j] > zero else one
+
+
+@njit(**LOOSE)
+def products(x, y, out):
+    """Out = x y."""
+    for j in range(x.size):
+        out[j] = x[j] * y[j]
+
+
+@njit(**LOOSE)
+def to_natural(v, logs, out):
+    """Out = log v from log2 v, minus infinity where v is zero."""
+    zero, none = v.dtype.type(0), v.dtype.type(-np.inf)
+    for j in range(v.size):
+        out[j] = v.dtype.type(FROM_LOG2) * logs[j] if v[j] > zero else none
+
+
+@njit(**LOOSE)
+def from_natural(logs, v):
+    """Take the exponential."""
+    for j in range(v.size):
+        v[j] = exp2_of(logs[j] * v.dtype.type(1 / FROM_LOG2))
+
+
+@njit(**LOOSE)
+def sum_columns(x, size, out):
+    """Sum down every column in float64."""
+    out[:] = 0.0
     for i in range(size):
         for t in range(T):
-            j = i * T + t
-            phi, psi = u[j] * kv[j], v[j] * ku[j]
-            some, more = u[j] > zero, psi > zero
-            sums[0, t] += np.float64(phi * log2_of(u[j] if some else one))
-            sums[1, t] += np.float64(psi * log2_of(v[j] if more else one))
-            sums[2, t] += np.float64(phi)
-            sums[3, t] += np.float64(psi)
-            sums[4, t] += np.float64(x[j])
-            sums[5, t] += np.float64(psi * log2_of(psi / y[j] if more else one))
-            sums[6, t] += np.float64(y[j])
+            out[t] += np.float64(x[i * T + t])
+
+
+@njit(**LOOSE)
+def dot_columns(x, y, size, out):
+    """Inner product of every column of x with that of y in float64."""
+    out[:] = 0.0
+    for i in range(size):
+        for t in range(T):
+            out[t] += np.float64(x[i * T + t] * y[i * T + t])
+
+
+@njit(**LOOSE)
+def sum_terms(x, y, phi, psi, log_u, log_v, log_ratio, size, sums):
+    """<Phi, log u>, <Psi, log v>, Phi, Psi, x, <Psi, log(Psi / y)>, y, summed down the columns."""
+    dot_columns(phi, log_u, size, sums[0])
+    dot_columns(psi, log_v, size, sums[1])
+    sum_columns(phi, size, sums[2])
+    sum_columns(psi, size, sums[3])
+    sum_columns(x, size, sums[4])
+    dot_columns(psi, log_ratio, size, sums[5])
+    sum_columns(y, size, sums[6])
 
 
 @njit(**LOOSE)
@@ -80,15 +167,15 @@ def write_terms(sums, weights, left, width, terms):
 
 @njit(**LOOSE)
 def transport_stack(
-    first,
-    last,
     X,
     Y,
     log_v,
     marginal,
     warm,
+    keep,
     share,
     kernel,
+    scratch_size,
     exponents,
     limits,
     extremes,
@@ -96,33 +183,47 @@ def transport_stack(
     terms,
     sound,
 ):
-    """Transport the fibers of the tiles from `first` to `last`; unsound columns are left untouched."""
+    """Transport every fiber, tile by tile; unsound columns are left untouched."""
     before, size, after = X.shape
     kind = X.dtype.type
-    held, kept = np.empty((9, size * T), X.dtype), np.empty((3, size * T), X.dtype)
+    held = np.empty((9, size * T), X.dtype)
+    kept = np.empty((3, size * T if limits[1] > 0 else 0), X.dtype)
+    work = np.empty(scratch_size, X.dtype)
     columnwise, done, sums = np.empty((2, T), X.dtype), np.empty(T, np.bool_), np.empty((7, T), np.float64)
-    u, v, kv, ku, x, y = held[2], held[3], held[4], held[5], held[7], held[8]
+    xp, yp, u, v, kv, ku, spare, x, y = (
+        held[0], held[1], held[2], held[3], held[4], held[5], held[6], held[7], held[8],
+    )  # fmt: skip
     tiny, huge = extremes
-    for tile in range(first, last):
-        left = tile * T
+    for left in range(0, before * after, T):
         width = min(T, before * after - left)
         load_fibers(X, left, width, size, x)
-        divide_by_powers(x, x, kind(1) - exponents[0], held[0])
+        divide_by_powers(x, x, kind(1) - exponents[0], xp)
         load_fibers(Y, left, width, size, y)
-        divide_by_powers(y, y, kind(1) - exponents[1], held[1])
+        divide_by_powers(y, y, kind(1) - exponents[1], yp)
         v[:] = kind(1) / kind(size)
         if warm:
             load_fibers(log_v, left, width, size, ku)
-            for j in range(size * T):
-                v[j] = exp2_of(ku[j] * kind(1 / FROM_LOG2))
-        iterate(kernel, held, kept, columnwise, done, exponents, limits, size, width)
+            from_natural(ku, v)
+        iterate(kernel, held, kept, columnwise, work, done, exponents, limits, size, width)
         bad = columnwise[0]
         bad[:] = kind(0)
-        judge(v, kv, held[0], tiny, huge, size, columnwise[1], bad)
-        judge(u, ku, held[1], tiny, huge, size, columnwise[1], bad)
-        sum_terms(x, y, u, v, kv, ku, size, sums)
+        judge(v, kv, xp, tiny, huge, size, columnwise[1], bad)
+        judge(u, ku, yp, tiny, huge, size, columnwise[1], bad)
+        phi, psi, log_u, logs, log_ratio = xp, yp, spare, kv, u
+        products(u, kv, phi)
+        products(v, ku, psi)
+        logarithms(u, log_u)
+        logarithms(v, logs)
+        quotients(psi, y, ku)
+        logarithms(ku, log_ratio)
+        sum_terms(x, y, phi, psi, log_u, logs, log_ratio, size, sums)
         for t in range(width):
             done[t] = bad[t] == kind(0) or sums[4, t] == 0.0
             sound[left + t] = done[t]
         write_terms(sums, weights, left, width, terms)
-        store_fibers(done, v, ku, share, left, width, size, marginal, log_v)
+        load_fibers(marginal, left, width, size, phi)
+        add_scaled(psi, share, phi)
+        write_back(phi, done, left, width, size, spare, marginal)
+        if keep:
+            to_natural(v, logs, phi)
+            write_back(phi, done, left, width, size, spare, log_v)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Self
 
 import numpy as np
@@ -11,7 +13,8 @@ import numpy as np
 from gwntf.core import Array
 from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph
-from gwntf.problem import NonnegativeTensor, mttkrp, reconstruct
+from gwntf.problem import NonnegativeTensor, khatri_rao, other_mode_product
+from gwntf.solvers.losses.blocks import sample_blocks
 from gwntf.solvers.losses.protocol import Evaluation
 from gwntf.updates import least_squares_factor, other_grams, unit_columns
 
@@ -32,15 +35,17 @@ class Frobenius:
 class FrobeniusLoss:
     """`Frobenius` placed.
 
-    Without missing entries the model is never formed: |x - x^|^2 = |x|^2 - 2 <a, X_(N) A(-N)> + a G a', and the
-    product is the one that the sample update has just used. Where entries are missing, the target of each step is the
-    data with the model filled in there (the E step of an EM), and the value counts observed entries only.
+    Without missing entries the model is never formed: |x - x^|^2 = |x|^2 - 2 <a, X_(1) A(-1)> + a G a', and the
+    product is the one that the sample update has just used. Where entries are missing, the target of a step is the
+    data with the present model filled in there (the E step of an EM), block by block, and the value counts observed
+    entries only.
     """
 
     def __init__(self, engine: Engine, tensor: NonnegativeTensor) -> None:
         self.engine = engine
         self.data = engine.asarray(tensor.values)
         self.observed = None if tensor.observed is None else engine.asarray(tensor.observed)
+        self._rows = self.data.reshape(self.data.shape[0], -1)
         rows = tensor.values.reshape(len(tensor.values), -1)
         self.sample_scales = 0.5 * np.square(rows, dtype=np.float64).sum(axis=1)
         self._sizes = engine.asarray(self.sample_scales)
@@ -52,20 +57,23 @@ class FrobeniusLoss:
         self._held = None
 
     def evaluate(self, factors: Sequence[Array]) -> Evaluation:
-        """Return 1/2 |X - X^|^2, and the target of the factor step."""
-        target, by_sample = self._compare(factors)
-        return Evaluation((None,) * self._order, float(self.engine.xp.sum(by_sample)), target)
+        """Return 1/2 |X - X^|^2; where entries are missing, also X_(1)' A(1) of the filled data."""
+        if self.observed is None:
+            by_sample, others = self._values(factors), None
+        else:
+            by_sample, _, others = self._filled(factors)
+        return Evaluation((None,) * self._order, float(self.engine.xp.sum(by_sample)), others)
 
     def advance(
         self, factors: Sequence[Array], evaluation: Evaluation, graph: SampleGraph | None
     ) -> list[Array]:
         """Update the factors in turn, samples last, by the classic ratio: an MM step for this loss."""
         moved = list(factors)
+        others = self._rows.T @ moved[0] if evaluation.carried is None else evaluation.carried
         for mode in range(1, len(factors)):
-            product = mttkrp(evaluation.carried, moved, mode)
+            product = other_mode_product(others, moved, mode)
             moved[mode] = least_squares_factor(self.engine, moved, product, mode, None)
-        product = self._sample_product(moved, evaluation.carried)
-        moved[0] = least_squares_factor(self.engine, moved, product, 0, graph)
+        moved[0] = least_squares_factor(self.engine, moved, self._sample_product(moved), 0, graph)
         return moved
 
     def finish(self, factors: Sequence[Array]) -> list[Array]:
@@ -74,29 +82,42 @@ class FrobeniusLoss:
 
     def sample_step(self, factors: Sequence[Array]) -> tuple[Array, Array]:
         """Update the samples by themselves."""
-        target, by_sample = self._compare(factors)
-        product = self._sample_product(factors, target)
+        if self.observed is None:
+            by_sample, product = self._values(factors), self._sample_product(factors)
+        else:
+            by_sample, product, _ = self._filled(factors)
         return least_squares_factor(self.engine, factors, product, 0, None), by_sample
 
-    def _compare(self, factors: Sequence[Array]) -> tuple[Array, Array]:
-        """Target of the next step, and 1/2 |x - x^|^2 of every sample over its observed entries, in float64."""
+    def _values(self, factors: Sequence[Array]) -> Array:
+        """1/2 |x - x^|^2 of every sample from Gram matrices, in float64; nothing is missing."""
         xp = self.engine.xp
-        if self.observed is not None:
-            model = reconstruct(factors)
-            target = xp.where(self.observed, self.data, model)
-            residual = (target - model).reshape(model.shape[0], -1)
-            return target, 0.5 * xp.sum(residual * residual, axis=1, dtype=xp.float64)
-        product = self._sample_product(factors, self.data)
         a, *rest = (xp.astype(factor, xp.float64, copy=False) for factor in factors)
-        cross = xp.astype(product, xp.float64, copy=False)
+        cross = xp.astype(self._sample_product(factors), xp.float64, copy=False)
         values = self._sizes + xp.sum(a * (0.5 * (a @ other_grams([a, *rest], 0)) - cross), axis=1)
-        return self.data, xp.maximum(values, xp.zeros_like(values))
+        return xp.maximum(values, xp.zeros_like(values))
 
-    def _sample_product(self, factors: Sequence[Array], target: Array) -> Array:
-        """X_(N) A(-N) for the samples; taken from the last step while the other factors are the same."""
-        rest = list(factors[1:])
+    def _filled(self, factors: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """1/2 |x - x^|^2 over observed entries, and X_(1) A(-1) and X_(1)' A(1) of the data filled with the model."""
+        xp, first, other = self.engine.xp, factors[0], khatri_rao(factors[1:])
+        observed = self.observed.reshape(*self._rows.shape)
+
+        def visit(rows: slice) -> tuple[Array, Array, Array]:
+            model = first[rows] @ other.T
+            filled = xp.where(observed[rows], self._rows[rows], model)
+            residual = filled - model
+            value = 0.5 * xp.sum(residual * residual, axis=1, dtype=xp.float64)
+            return value, filled @ other, filled.T @ first[rows]
+
+        values, samples, others = zip(
+            *self.engine.map(visit, sample_blocks(self._rows.shape)), strict=True
+        )
+        return xp.concat(values), xp.concat(samples), reduce(add, others)
+
+    def _sample_product(self, factors: Sequence[Array]) -> Array:
+        """X_(1) A(-1); while nothing is missing it is kept from the last step until the other factors change."""
         if self.observed is not None:
-            return mttkrp(target, factors, 0)
+            return self._filled(factors)[1]
+        rest = list(factors[1:])
         if self._held is None or not all(a is b for a, b in zip(self._held[0], rest, strict=True)):
-            self._held = (rest, mttkrp(target, factors, 0))
+            self._held = (rest, self._rows @ khatri_rao(rest))
         return self._held[1]

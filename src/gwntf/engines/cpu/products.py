@@ -1,0 +1,256 @@
+"""K V for every form of kernel, on a tile that lies row by row in a flat buffer.
+
+`apply` and `apply_transposed` are chosen by the type of the kernel while the caller is compiled. Inner loops run over
+neighbouring numbers of one row, and outputs never overlap inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numba import njit, types
+from numba.extending import overload
+
+from gwntf.engines.cpu.powers import FLAGS
+from gwntf.engines.forms import DenseForm, ExponentialForm, KernelForm, NearFarForm, SeparableForm
+
+LOOSE: dict[str, Any] = {
+    "fastmath": FLAGS | {"reassoc"},
+    "error_model": "numpy",
+    "cache": True,
+    "nogil": True,
+}
+
+
+T = 64
+"""Columns of a tile."""
+
+
+def scratch_size(form: KernelForm) -> int:
+    """How many numbers `apply` needs beside a tile."""
+    if isinstance(form, SeparableForm):
+        sizes = [axis.size if isinstance(axis, ExponentialForm) else len(axis.matrix) for axis in form.axes]
+        cells = math.prod(sizes)
+        return (cells + max(cells // sizes[0], 2 * max(sizes))) * T
+    if isinstance(form, NearFarForm):
+        places, clusters = form.field.shape
+        return int(clusters**2 + clusters + 2 * places) * T
+    return T
+
+
+@njit(**LOOSE)
+def multiply_dense(K, rows, columns, V, B):
+    """B = K V for T columns, four rows and four columns of K at a time."""
+    even_rows, even = rows - rows % 4, columns - columns % 4
+    B[: rows * T] = B.dtype.type(0)
+    for i in range(0, even_rows, 4):
+        b = i * T
+        for k in range(0, even, 4):
+            a00, a01, a02, a03 = K[i, k], K[i, k + 1], K[i, k + 2], K[i, k + 3]
+            a10, a11, a12, a13 = K[i + 1, k], K[i + 1, k + 1], K[i + 1, k + 2], K[i + 1, k + 3]
+            a20, a21, a22, a23 = K[i + 2, k], K[i + 2, k + 1], K[i + 2, k + 2], K[i + 2, k + 3]
+            a30, a31, a32, a33 = K[i + 3, k], K[i + 3, k + 1], K[i + 3, k + 2], K[i + 3, k + 3]
+            v = k * T
+            for t in range(T):
+                v0, v1, v2, v3 = V[v + t], V[v + T + t], V[v + 2 * T + t], V[v + 3 * T + t]
+                B[b + t] += a00 * v0 + a01 * v1 + a02 * v2 + a03 * v3
+                B[b + T + t] += a10 * v0 + a11 * v1 + a12 * v2 + a13 * v3
+                B[b + 2 * T + t] += a20 * v0 + a21 * v1 + a22 * v2 + a23 * v3
+                B[b + 3 * T + t] += a30 * v0 + a31 * v1 + a32 * v2 + a33 * v3
+        for k in range(even, columns):
+            for q in range(4):
+                add_row(K[i + q, k], V, k * T, B, (i + q) * T)
+    for i in range(even_rows, rows):
+        for k in range(columns):
+            add_row(K[i, k], V, k * T, B, i * T)
+
+
+@njit(**LOOSE)
+def multiply_wide(K, size, V, B, width, work):
+    """B = K V for rows of any multiple of T numbers, T of them at a time."""
+    if width == T:
+        multiply_dense(K, size, size, V, B)
+        return
+    part, out = work[: size * T], work[size * T : 2 * size * T]
+    for left in range(0, width, T):
+        for i in range(size):
+            copy_row(V, i * width + left, part, i * T)
+        multiply_dense(K, size, size, part, out)
+        for i in range(size):
+            copy_row(out, i * T, B, i * width + left)
+
+
+@njit(**LOOSE)
+def copy_row(V, v, B, b):
+    """Copy T numbers."""
+    row, out = V[v : v + T], B[b : b + T]
+    for t in range(T):
+        out[t] = row[t]
+
+
+@njit(**LOOSE)
+def add_row(a, V, v, B, b):
+    """Add a times T numbers of one row to another."""
+    row, out = V[v : v + T], B[b : b + T]
+    for t in range(T):
+        out[t] += a * row[t]
+
+
+@njit(**LOOSE)
+def multiply_exponential(scale, ratio, V, B, size, width, work):
+    """B_i = scale * sum_k ratio^|i-k| V_k in two recursive passes over the rows."""
+    acc = work[:width]
+    acc[:] = V.dtype.type(0)
+    for i in range(size):
+        row = V[i * width : i * width + width]
+        out = B[i * width : i * width + width]
+        for t in range(width):
+            a = row[t] + ratio * acc[t]
+            acc[t] = a
+            out[t] = a
+    acc[:] = V.dtype.type(0)
+    for q in range(size):
+        i = size - 1 - q
+        row = V[i * width : i * width + width]
+        out = B[i * width : i * width + width]
+        for t in range(width):
+            a = ratio * acc[t]
+            out[t] = scale * (out[t] + a)
+            acc[t] = row[t] + a
+
+
+@njit(**LOOSE)
+def multiply_near_far(kernel, V, B, size, work):
+    """B = K V: sums over clusters seen from every other, their field at each place, then the near pairs."""
+    clusters = len(kernel.bounds) - 1
+    block = clusters * T
+    sums, seen = work[: clusters * block], work[clusters * block : (clusters + 1) * block]
+    inner = work[(clusters + 1) * block : (clusters + 1) * block + size * T]
+    outer = work[(clusters + 1) * block + size * T :]
+    for k in range(size):
+        copy_row(V, kernel.order[k] * T, inner, k * T)
+    for d in range(clusters):
+        low, high = kernel.bounds[d], kernel.bounds[d + 1]
+        part, out = inner[low * T : high * T], sums[d * block : (d + 1) * block]
+        multiply_dense(kernel.field[low:high].T, clusters, high - low, part, out)
+    for c in range(clusters):
+        low, high = kernel.bounds[c], kernel.bounds[c + 1]
+        for d in range(clusters):
+            copy_row(sums, d * block + c * T, seen, d * T)
+        multiply_dense(kernel.field[low:high], high - low, clusters, seen, outer[low * T : high * T])
+    for i in range(size):
+        add_neighbors(kernel, i, inner, outer[i * T : (i + 1) * T])
+    for k in range(size):
+        copy_row(outer, k * T, B, kernel.order[k] * T)
+
+
+@njit(**LOOSE)
+def add_neighbors(kernel, i, V, out):
+    """Add the near pairs of one place, four at a time."""
+    first, last = kernel.starts[i], kernel.starts[i + 1]
+    p = first
+    while p + 4 <= last:
+        a0, a1, a2, a3 = (
+            kernel.excess[p],
+            kernel.excess[p + 1],
+            kernel.excess[p + 2],
+            kernel.excess[p + 3],
+        )
+        j0, j1, j2, j3 = (
+            kernel.neighbors[p] * T,
+            kernel.neighbors[p + 1] * T,
+            kernel.neighbors[p + 2] * T,
+            kernel.neighbors[p + 3] * T,
+        )
+        r0, r1, r2, r3 = V[j0 : j0 + T], V[j1 : j1 + T], V[j2 : j2 + T], V[j3 : j3 + T]
+        for t in range(T):
+            out[t] += a0 * r0[t] + a1 * r1[t] + a2 * r2[t] + a3 * r3[t]
+        p += 4
+    for q in range(p, last):
+        add_row(kernel.excess[q], V, kernel.neighbors[q] * T, out, 0)
+
+
+def apply(kernel: Any, V: Any, B: Any, size: Any, width: Any, work: Any) -> None:
+    """B = K V for a tile of `size` rows of `width` numbers (inside compiled code)."""
+    raise NotImplementedError("only inside compiled code")
+
+
+def apply_transposed(kernel: Any, V: Any, B: Any, size: Any, width: Any, work: Any) -> None:
+    """B = K' V (inside compiled code)."""
+    raise NotImplementedError("only inside compiled code")
+
+
+def _form(kernel: Any) -> Any:
+    """Which form a kernel has, from its type in compiled code."""
+    return kernel.instance_class if isinstance(kernel, types.BaseNamedTuple) else None
+
+
+@overload(apply)
+def _apply(kernel, V, B, size, width, work):  # noqa: ARG001
+    if _form(kernel) is DenseForm:
+        return lambda kernel, V, B, size, width, work: multiply_wide(
+            kernel.matrix, size, V, B, width, work
+        )
+    if _form(kernel) is SeparableForm:
+        return lambda kernel, V, B, size, width, work: along_axes(
+            kernel.axes, False, V, B, size, width, work
+        )
+    return _symmetric(kernel)
+
+
+@overload(apply_transposed)
+def _apply_transposed(kernel, V, B, size, width, work):  # noqa: ARG001
+    if _form(kernel) is DenseForm:
+        return lambda kernel, V, B, size, width, work: multiply_wide(
+            kernel.transposed, size, V, B, width, work
+        )
+    if _form(kernel) is SeparableForm:
+        return lambda kernel, V, B, size, width, work: along_axes(
+            kernel.axes, True, V, B, size, width, work
+        )
+    return _symmetric(kernel)
+
+
+def _symmetric(kernel: Any) -> Any:
+    """Products with kernels that are their own transposes."""
+    if _form(kernel) is ExponentialForm:
+        return lambda kernel, V, B, size, width, work: multiply_exponential(
+            kernel.scale, kernel.ratio, V, B, size, width, work
+        )
+    return lambda kernel, V, B, size, width, work: multiply_near_far(
+        kernel, V, B, size, work
+    )
+
+
+def length_of(axis: Any) -> Any:
+    """Size of one axis of a separable kernel (inside compiled code)."""
+    raise NotImplementedError("only inside compiled code")
+
+
+@overload(length_of)
+def _length_of(axis):
+    if _form(axis) is DenseForm:
+        return lambda axis: len(axis.matrix)
+    return lambda axis: axis.size
+
+
+@njit(**LOOSE)
+def along_axes(axes, transposed, V, B, size, width, work):
+    """Multiply one axis after the other: each sees the tile as a stack of (before, length, after)."""
+    first, rest = work[: size * width], work[size * width :]
+    first[:] = V[: size * width]
+    before, left = 1, size
+    for k in range(len(axes)):
+        length = length_of(axes[k])
+        left //= length
+        step = length * left * width
+        for p in range(before):
+            source, target = first[p * step : (p + 1) * step], B[p * step : (p + 1) * step]
+            if transposed:
+                apply_transposed(axes[k], source, target, length, left * width, rest)
+            else:
+                apply(axes[k], source, target, length, left * width, rest)
+        before *= length
+        if k + 1 < len(axes):
+            first[:] = B[: size * width]

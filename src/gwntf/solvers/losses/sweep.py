@@ -1,0 +1,214 @@
+"""One pass over the data: the transports at given factors, and what the factor step takes from them.
+
+Everything that the factor step needs is linear in Psi / X^: the products (Psi/X^)_(1) A(-1) for the samples and
+(Psi/X^)_(1)' A(1) for all other modes. So the data go by in blocks, each is compared with its part of the model, and
+neither X^ nor Psi is ever there as a whole. Blocks of samples serve every mode but the samples' own, whose fibers cross
+all samples: that one goes by in blocks of columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
+
+from gwntf.core import Array, Relaxation
+from gwntf.engines import Engine
+from gwntf.geometry import Kernel
+from gwntf.problem import khatri_rao
+from gwntf.solvers.losses.blocks import pieces, sample_blocks
+from gwntf.transport import PlanTerms, TransportLimits, kl_columns, transport_mode
+from gwntf.updates import ratio_to_model
+
+
+class Products(NamedTuple):
+    """What the factor step takes: R = Psi_bar / X^ times the factors.
+
+    Attributes
+    ----------
+    samples : (I_1, R) array
+        R_(1) A(-1).
+    others : (I_2 * ... * I_N, R) array
+        R_(1)' A(1), from which `other_mode_products` has the rest.
+    """
+
+    samples: Array
+    others: Array
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep found.
+
+    Attributes
+    ----------
+    terms : dict of int to PlanTerms
+        Cost of every mode that was transported.
+    by_sample : (I_1,) array or None
+        W, or KL(x | x^) where no mode was transported, of every sample; None if samples are tied to each other.
+    products : Products
+        For the factor step.
+    """
+
+    terms: dict[int, PlanTerms]
+    by_sample: Array | None
+    products: Products
+
+
+class WarmStarts:
+    """log V of every mode and block, kept from one sweep to the next while there is room for them."""
+
+    def __init__(self, engine: Engine, enabled: bool) -> None:
+        self._engine, self._enabled = engine, enabled
+        self._kept: dict[tuple[int, int], Array] = {}
+
+    def clear(self) -> None:
+        """Start cold."""
+        self._kept.clear()
+
+    def of(self, mode: int, place: int, like: Array) -> tuple[Array | None, bool]:
+        """Return the array for a block that begins at `place`, and whether it holds something."""
+        if not self._enabled:
+            return None, False
+        warm = (mode, place) in self._kept
+        if not warm:
+            self._kept[mode, place] = self._engine.xp.zeros_like(like)
+        return self._kept[mode, place], warm
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A pass over the data with given kernels; `modes` are those to transport, none of them meaning KL(X | X^)."""
+
+    engine: Engine
+    kernels: Sequence[Kernel | None]
+    relaxation: Relaxation
+    limits: TransportLimits
+    warm: WarmStarts
+    modes: tuple[int, ...]
+
+    def __call__(self, data: Array, observed: Array | None, factors: Sequence[Array]) -> Swept:
+        """Compare the data with the model of these factors."""
+        first, other = factors[0], khatri_rao(factors[1:])
+        parts = [
+            pass_(self, data, observed, first, other)
+            for pass_, needed in ((_by_samples, self.modes != (0,)), (_by_columns, 0 in self.modes))
+            if needed
+        ]
+        products = [part.products for part in parts]
+        terms: dict[int, PlanTerms] = {}
+        for part in parts:
+            terms |= part.terms
+        return Swept(
+            terms,
+            None if 0 in self.modes else parts[0].by_sample,
+            Products(*(reduce(add, arrays) for arrays in zip(*products, strict=True))),
+        )
+
+    def transport(self, mode: int, place: int, x: Array, y: Array, marginal: Array) -> tuple[PlanTerms, Array]:
+        """Transport a block along a mode."""
+        kernel = self.kernels[mode]
+        if kernel is None:
+            raise RuntimeError(f"mode {mode} is not transported")
+        log_v, warm = self.warm.of(mode, place, x)
+        result = transport_mode(
+            self.engine,
+            kernel,
+            x,
+            y,
+            mode,
+            self.relaxation,
+            self.limits,
+            marginal=marginal,
+            share=1 / len(self.modes),
+            log_v=log_v,
+            warm=warm,
+        )
+        return result.terms, result.by_leading
+
+
+def _by_samples(
+    sweep: Sweep, data: Array, observed: Array | None, first: Array, other: Array
+) -> Swept:
+    """Sweep over blocks of samples for all modes but theirs."""
+    engine, xp = sweep.engine, sweep.engine.xp
+    modes = tuple(mode for mode in sweep.modes if mode)
+    share = len(modes) / len(sweep.modes) if sweep.modes else 1.0
+
+    def visit(rows: slice) -> Swept:
+        x = data[rows]
+        a = first[rows]
+        with engine.quiet():
+            model = (a @ other.T).reshape(*x.shape)
+            mask = None if observed is None else observed[rows]
+            seen = model if mask is None else model * mask
+            target, terms, by_sample = _compare(sweep, modes, rows.start, x, seen)
+            ratio = ratio_to_model(engine, target, model, mask, share).reshape(x.shape[0], -1)
+        return Swept(terms, by_sample, Products(ratio @ other, ratio.T @ a))
+
+    blocks = engine.map(visit, sample_blocks(data.shape))
+    return Swept(
+        {mode: _total([block.terms[mode] for block in blocks]) for mode in modes},
+        xp.concat([block.by_sample for block in blocks]),
+        Products(
+            xp.concat([block.products.samples for block in blocks]),
+            reduce(add, (block.products.others for block in blocks)),
+        ),
+    )
+
+
+def _compare(
+    sweep: Sweep, modes: tuple[int, ...], place: int, x: Array, seen: Array
+) -> tuple[Array, dict[int, PlanTerms], Array]:
+    """Target of the model, cost by mode and by sample of one block of samples."""
+    xp = sweep.engine.xp
+    if not modes:
+        columns = [tensor.reshape(tensor.shape[0], -1).T for tensor in (x, seen)]
+        return x, {}, kl_columns(sweep.engine, *columns)
+    target = xp.zeros_like(x)
+    terms, by_sample = {}, []
+    for mode in modes:
+        terms[mode], leading = sweep.transport(mode, place, x, seen, target)
+        by_sample.append(xp.sum(leading.reshape(x.shape[0], -1), axis=1))
+    return target, terms, reduce(add, by_sample)
+
+
+def _by_columns(
+    sweep: Sweep, data: Array, observed: Array | None, first: Array, other: Array
+) -> Swept:
+    """Sweep over blocks of columns for the mode of the samples."""
+    engine, xp = sweep.engine, sweep.engine.xp
+    rows = data.reshape(data.shape[0], -1)
+    masks = None if observed is None else observed.reshape(*rows.shape)
+
+    def visit(columns: slice) -> Swept:
+        x = xp.asarray(rows[:, columns], copy=True)
+        b = other[columns]
+        with engine.quiet():
+            model = first @ b.T
+            mask = None if masks is None else masks[:, columns]
+            seen = model if mask is None else model * mask
+            target = xp.zeros_like(x)
+            terms, _ = sweep.transport(0, columns.start, x, seen, target)
+            ratio = ratio_to_model(engine, target, model, mask, 1 / len(sweep.modes))
+        return Swept({0: terms}, None, Products(ratio @ b, ratio.T @ first))
+
+    blocks = engine.map(visit, pieces(rows.shape[1], engine.tile_columns(rows.shape[0])))
+    return Swept(
+        {0: _total([block.terms[0] for block in blocks])},
+        None,
+        Products(
+            reduce(add, (block.products.samples for block in blocks)),
+            xp.concat([block.products.others for block in blocks]),
+        ),
+    )
+
+
+def _total(terms: Sequence[PlanTerms]) -> PlanTerms:
+    return PlanTerms(*(sum(values) for values in zip(*map(_three, terms), strict=True)))
+
+
+def _three(terms: PlanTerms) -> tuple[Any, Any, Any]:
+    return terms.transport, terms.data, terms.model
