@@ -239,9 +239,8 @@ def test_dead_components_stay_finite():
     factors[1][:, 1] *= 1e-5
     result = fit(problem, factors, max_iter=5)
     assert all(np.isfinite(factor).all() for factor in result.factors)
-    dead = simplex_step(
-        ENGINE, [np.zeros((5, 1)), np.full((4, 1), 0.25)], np.ones((5, 4)), 1.0, None, RULES["mm"], 1
-    )
+    factors, products = [np.zeros((5, 1)), np.full((4, 1), 0.25)], [np.ones((5, 1)), np.zeros((4, 1))]
+    dead = simplex_step(ENGINE, factors, products, 1.0, None, RULES["mm"], 1)
     np.testing.assert_array_equal(dead[1], np.full((4, 1), 0.25))
 
 

@@ -6,7 +6,7 @@ loop with numba. A library such as numba or torch is imported in its own engine 
 """
 
 from gwntf.engines.forms import DenseForm, ExponentialForm, KernelForm, NearFarForm, SeparableForm
-from gwntf.engines.protocol import Engine
+from gwntf.engines.protocol import Engine, StackTransport
 from gwntf.engines.registry import ENGINES, get_engine
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "KernelForm",
     "NearFarForm",
     "SeparableForm",
+    "StackTransport",
     "get_engine",
 ]

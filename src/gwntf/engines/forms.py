@@ -33,22 +33,22 @@ class NearFarForm(NamedTuple):
 
     Attributes
     ----------
-    order : (I,) int64 array
-        Place of the k-th element when they are sorted by cluster; all else is in that order.
+    order : (P,) int64 array
+        Which element is at each place; places are sorted by cluster, -1 fills a cluster up to a multiple of four.
     bounds : (C + 1,) int64 array
-        Where each cluster begins.
-    cluster : (I,) int64 array
-        Cluster of each element.
-    field : (I, C) array
-        E: the far field between i and j is E[i, cluster of j] * E[j, cluster of i].
+        Where each cluster begins; C is a multiple of four.
+    field : (P, C) array
+        E: the far field between i and j is E[i, cluster of j] * E[j, cluster of i]; zero where there is no element.
+    transposed : (C, P) array
+        The same in rows of the transpose.
     starts, neighbors, excess
         The near pairs as a sparse matrix in rows: what K has above the far field.
     """
 
     order: Array
     bounds: Array
-    cluster: Array
     field: Array
+    transposed: Array
     starts: Array
     neighbors: Array
     excess: Array

@@ -1,7 +1,7 @@
 """Costs between the entries of a mode, the kernels that follow from them, and the graph on the samples.
 
 May import `problem`, `engines` and `core`. Start with `costs`, then `kernels` (objects that apply
-themselves); `graph` stands alone.
+themselves); `near_far` and its kernel are for modes too long for all pairs, `graph` stands alone.
 """
 
 from gwntf.geometry.costs import (
@@ -24,6 +24,8 @@ from gwntf.geometry.graph import (
     place_graph,
 )
 from gwntf.geometry.kernels import DenseKernel, Kernel, SeparableKernel, build_kernel
+from gwntf.geometry.near_far import NearFarCost, Points, near_far_parts, near_pairs
+from gwntf.geometry.near_far_kernel import NearFarKernel
 
 __all__ = [
     "GRAPH_METRICS",
@@ -33,6 +35,9 @@ __all__ = [
     "CostSpec",
     "DenseKernel",
     "Kernel",
+    "NearFarCost",
+    "NearFarKernel",
+    "Points",
     "SampleGraph",
     "SeparableCost",
     "SeparableKernel",
@@ -41,6 +46,8 @@ __all__ = [
     "check_costs",
     "check_graph",
     "grid_cost",
+    "near_far_parts",
+    "near_pairs",
     "neighbor_graph",
     "place_graph",
     "resolve_cost",

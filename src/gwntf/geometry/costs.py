@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gwntf.core import FloatArray, InputError
+from gwntf.geometry.near_far import NearFarCost
 from gwntf.geometry.pairwise import pairwise_distances
 from gwntf.problem import NonnegativeTensor, as_real_array, unfold
 
@@ -70,8 +71,8 @@ class SeparableCost:
         return matrix
 
 
-Cost: TypeAlias = FloatArray | SeparableCost
-CostSpec: TypeAlias = str | Cost | None
+Cost: TypeAlias = FloatArray | SeparableCost | NearFarCost
+CostSpec: TypeAlias = str | FloatArray | SeparableCost | None
 
 
 def grid_cost(size: int, power: int = 1) -> FloatArray:

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse, triu
-from sklearn.neighbors import NearestNeighbors
-from sklearn.preprocessing import normalize
 
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine
+from gwntf.geometry.neighbors import directions, nearest_rows
 from gwntf.geometry.pairwise import NOISE, pairwise_distances, row_length
 from gwntf.problem import NonnegativeTensor, as_real_array
 
@@ -130,9 +129,8 @@ def _tidy(graph: csr_array) -> csr_array:
 def _nearest(tensor: NonnegativeTensor, count: int, metric: str) -> tuple[FloatArray, NDArray[np.intp]]:
     """Distances d and indices of the nearest other samples, in order; each sample's own row left out."""
     if tensor.observed is None:
-        features = _features(tensor, metric)
-        search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(features)
-        distance, index = search.kneighbors()
+        rows = tensor.values.reshape(len(tensor.values), -1).astype(np.float64)
+        distance, index = nearest_rows(directions(rows) if metric == "cosine" else rows, count)
     else:
         distance, index = _nearest_observed(tensor, count, metric)
     length = 1.0 if metric == "cosine" else row_length(tensor.values.reshape(len(tensor.values), -1))
@@ -158,21 +156,6 @@ def _nearest_observed(
         distances.append(np.take_along_axis(distance, order, axis=1))
         indices.append(order)
     return np.concatenate(distances), np.concatenate(indices)
-
-
-def _features(tensor: NonnegativeTensor, metric: str) -> FloatArray:
-    """Rows whose Euclidean distance is d: as they are, or scaled to length one.
-
-    A sample of zeros has no direction; an extra coordinate makes it orthogonal to all others.
-    """
-    rows: FloatArray = tensor.values.reshape(len(tensor.values), -1).astype(np.float64)
-    if metric == "euclidean":
-        return rows
-    empty = ~rows.any(axis=1)
-    if empty.any():
-        rows = np.column_stack([rows, empty])
-    scaled: FloatArray = normalize(rows)
-    return scaled
 
 
 def _self_tuning(near: FloatArray, scale: FloatArray, index: NDArray[np.intp]) -> FloatArray:

@@ -15,6 +15,8 @@ import numpy as np
 from gwntf.core import Array, FloatArray
 from gwntf.engines import DenseForm, Engine, ExponentialForm, KernelForm, SeparableForm
 from gwntf.geometry.costs import Cost, SeparableCost
+from gwntf.geometry.near_far import NearFarCost
+from gwntf.geometry.near_far_kernel import NearFarKernel
 
 
 class Kernel(Protocol):
@@ -150,6 +152,8 @@ class SeparableKernel:
 
 def build_kernel(cost: Cost, reg: float, engine: Engine, dtype: Any) -> Kernel:
     """Return K = exp(-C/reg - 1) for a cost, in the form that the cost allows."""
+    if isinstance(cost, NearFarCost):
+        return NearFarKernel(engine, cost, reg, dtype)
     if isinstance(cost, SeparableCost):
         first, *rest = cost.axes
         axes = [-first / reg - 1, *(-axis / reg for axis in rest)]

@@ -5,6 +5,7 @@ with `scaling` (the loop), then `fibers` (a mode of a tensor, tile by tile) and 
 """
 
 from gwntf.transport.fibers import ModeTransport, TransportLimits, transport_mode
+from gwntf.transport.near_far import measure_error, near_far_cost
 from gwntf.transport.scaling import Scaled, scale
 from gwntf.transport.terms import PlanTerms, kl_columns, plan_terms
 
@@ -14,6 +15,8 @@ __all__ = [
     "Scaled",
     "TransportLimits",
     "kl_columns",
+    "measure_error",
+    "near_far_cost",
     "plan_terms",
     "scale",
     "transport_mode",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gwntf.core import Array, InputError, Relaxation
-from gwntf.engines import Engine
+from gwntf.engines import Engine, StackTransport
 from gwntf.geometry import Kernel
 from gwntf.problem.algebra import split_shape
-from gwntf.transport.scaling import CHECK_EVERY, Scaled, scale
+from gwntf.transport.scaling import CHECK_EVERY, scale
 from gwntf.transport.terms import PlanTerms, plan_terms
 
 
@@ -95,7 +95,10 @@ def transport_mode(
 
 @dataclass(frozen=True)
 class _Job:
-    """What all tiles of a mode have in common; stacks are (X, X^, log V, marginal): log V is read if `warm`, written if `keep`."""
+    """What all tiles of a mode have in common.
+
+    Stacks are (X, X^, log V, marginal); log V is read if `warm` and written if `keep`.
+    """
 
     engine: Engine
     kernel: Kernel
@@ -106,49 +109,59 @@ class _Job:
     keep: bool
 
     def tiles(self, stacks: tuple[Array, ...]) -> Iterator[tuple[tuple[slice, slice], PlanTerms]]:
-        """Solve tile after tile and yield what its fibers cost."""
-        before, length, after = stacks[0].shape
+        """Solve all fibers and yield what those of each tile cost."""
         compiled = self.engine.stack_transport(self.kernel.form())
         if compiled is None:
-            for tile in _tiles((before, length, after), self.engine.tile_columns(length)):
-                x, y, start = (_gather(stack, tile) for stack in stacks[:3])
-                solved = self._scale(self.kernel, x, y, start)
-                _scatter(stacks[3], tile, self.share * solved.model_marginal, add=True)
-                if self.keep:
-                    _scatter(stacks[2], tile, solved.log_v, add=False)
-                yield tile, plan_terms(self.engine, solved, x, y, self.relaxation)
+            yield from self._by_tiles(stacks)
             return
+        before, _, after = stacks[0].shape
+        yield (slice(0, before), slice(0, after)), PlanTerms(*self._compiled(compiled, stacks))
+
+    def _by_tiles(self, stacks: tuple[Array, ...]) -> Iterator[tuple[tuple[slice, slice], PlanTerms]]:
+        """Solve tile after tile with `scale`."""
+        shape = stacks[0].shape
+        for tile in _tiles(shape, self.engine.tile_columns(shape[1])):
+            x, y, start = (_gather(stack, tile) for stack in stacks[:3])
+            solved = scale(
+                self.engine,
+                self.kernel,
+                x,
+                y,
+                self.relaxation,
+                log_v=start if self.warm else None,
+                max_iter=self.limits.max_iter,
+                tol=self.limits.tol,
+            )
+            _scatter(stacks[3], tile, self.share * solved.model_marginal, add=True)
+            if self.keep:
+                _scatter(stacks[2], tile, solved.log_v, add=False)
+            yield tile, plan_terms(self.engine, solved, x, y, self.relaxation)
+
+    def _compiled(self, compiled: StackTransport, stacks: tuple[Array, ...]) -> Array:
+        """Solve whole stacks at once and return the terms of every fiber; what was not held climbs on."""
         limits = (self.limits.max_iter, self.limits.tol, CHECK_EVERY)
         terms, sound = compiled(stacks, self.relaxation, self.share, self.warm, self.keep, *limits)
-        self._solve_rest(stacks, terms, self.engine.xp.nonzero(~sound)[0])
-        yield (slice(0, before), slice(0, after)), PlanTerms(*terms)
-
-    def _scale(self, kernel: Kernel, x: Array, y: Array, log_v: Array) -> Scaled:
-        return scale(
-            self.engine,
-            kernel,
-            x,
-            y,
-            self.relaxation,
-            log_v=log_v if self.warm else None,
-            max_iter=self.limits.max_iter,
-            tol=self.limits.tol,
-        )
+        rest = self.engine.xp.nonzero(~sound)[0]
+        if rest.shape[0]:
+            self._solve_rest(stacks, terms, rest)
+        return terms
 
     def _solve_rest(self, stacks: tuple[Array, ...], terms: Array, columns: Array) -> None:
-        """Solve the fibers that compiled numbers could not hold, in float64 or on logarithms."""
-        if columns.shape[0] == 0:
-            return
+        """Solve some fibers in float64: compiled again if they came in less, else with `scale` on logarithms."""
         xp = self.engine.xp
         p, q = columns // stacks[0].shape[2], columns % stacks[0].shape[2]
-        x, y, start = (xp.astype(stack[p, :, q].T, xp.float64) for stack in stacks[:3])
-        solved = self._scale(self.kernel.astype("float64"), x, y, start)
-        stacks[3][p, :, q] += xp.astype(self.share * solved.model_marginal.T, stacks[3].dtype)
+        x, y, log_v = (xp.astype(stack[p, :, q].T[None], xp.float64) for stack in stacks[:3])
+        wide = (x, y, log_v, xp.zeros_like(x))
+        climber = replace(self, kernel=self.kernel.astype("float64"), share=1.0, keep=True)
+        again = self.engine.stack_transport(climber.kernel.form())
+        if stacks[0].dtype != xp.float64 and again is not None:
+            terms[:, columns] = climber._compiled(again, wide)
+        else:
+            for tile, found in climber._by_tiles(wide):
+                terms[:, columns[tile[1]]] = xp.stack([found.transport, found.data, found.model])
+        stacks[3][p, :, q] += xp.astype(self.share * wide[3][0].T, stacks[3].dtype)
         if self.keep:
-            stacks[2][p, :, q] = xp.astype(solved.log_v.T, stacks[2].dtype)
-        found = plan_terms(self.engine, solved, x, y, self.relaxation)
-        for place, term in enumerate((found.transport, found.data, found.model)):
-            terms[place, columns] = term
+            stacks[2][p, :, q] = xp.astype(wide[2][0].T, stacks[2].dtype)
 
 
 def _tiles(shape: tuple[int, int, int], columns: int) -> Iterator[tuple[slice, slice]]:

@@ -20,7 +20,7 @@ from numba.extending import overload
 FLAGS = {"nsz", "arcp", "contract", "afn"}
 """Fast-math flags without nnan, ninf (guards against zero must survive) and reassoc (the order is overflow-safe)."""
 
-JIT: dict[str, Any] = {"fastmath": FLAGS, "error_model": "numpy", "cache": True}
+JIT: dict[str, Any] = {"fastmath": FLAGS, "error_model": "numpy"}
 
 
 def _fit(function: Any, low: float, high: float, degree: int, kind: Any) -> tuple[Any, ...]:

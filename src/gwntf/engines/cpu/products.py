@@ -18,12 +18,11 @@ from gwntf.engines.forms import DenseForm, ExponentialForm, KernelForm, NearFarF
 LOOSE: dict[str, Any] = {
     "fastmath": FLAGS | {"reassoc"},
     "error_model": "numpy",
-    "cache": True,
     "nogil": True,
 }
 
 
-T = 64
+T = 128
 """Columns of a tile."""
 
 
@@ -35,22 +34,24 @@ def scratch_size(form: KernelForm) -> int:
         return (cells + max(cells // sizes[0], 2 * max(sizes))) * T
     if isinstance(form, NearFarForm):
         places, clusters = form.field.shape
-        return int(clusters**2 + clusters + 2 * places) * T
+        return int(clusters * (group_size(clusters) + 1) + 2 * places) * T
     return T
 
 
 @njit(**LOOSE)
-def multiply_dense(K, rows, columns, V, B):
-    """B = K V for T columns, four rows and four columns of K at a time."""
+def multiply_dense(K, top, left, rows, columns, V, B):
+    """B = K V for T columns and a part of K, four of its rows and columns at a time; K lies in rows."""
     even_rows, even = rows - rows % 4, columns - columns % 4
     B[: rows * T] = B.dtype.type(0)
     for i in range(0, even_rows, 4):
         b = i * T
+        k0, k1, k2, k3 = K[top + i], K[top + i + 1], K[top + i + 2], K[top + i + 3]
         for k in range(0, even, 4):
-            a00, a01, a02, a03 = K[i, k], K[i, k + 1], K[i, k + 2], K[i, k + 3]
-            a10, a11, a12, a13 = K[i + 1, k], K[i + 1, k + 1], K[i + 1, k + 2], K[i + 1, k + 3]
-            a20, a21, a22, a23 = K[i + 2, k], K[i + 2, k + 1], K[i + 2, k + 2], K[i + 2, k + 3]
-            a30, a31, a32, a33 = K[i + 3, k], K[i + 3, k + 1], K[i + 3, k + 2], K[i + 3, k + 3]
+            p = left + k
+            a00, a01, a02, a03 = k0[p], k0[p + 1], k0[p + 2], k0[p + 3]
+            a10, a11, a12, a13 = k1[p], k1[p + 1], k1[p + 2], k1[p + 3]
+            a20, a21, a22, a23 = k2[p], k2[p + 1], k2[p + 2], k2[p + 3]
+            a30, a31, a32, a33 = k3[p], k3[p + 1], k3[p + 2], k3[p + 3]
             v = k * T
             for t in range(T):
                 v0, v1, v2, v3 = V[v + t], V[v + T + t], V[v + 2 * T + t], V[v + 3 * T + t]
@@ -59,24 +60,30 @@ def multiply_dense(K, rows, columns, V, B):
                 B[b + 2 * T + t] += a20 * v0 + a21 * v1 + a22 * v2 + a23 * v3
                 B[b + 3 * T + t] += a30 * v0 + a31 * v1 + a32 * v2 + a33 * v3
         for k in range(even, columns):
-            for q in range(4):
-                add_row(K[i + q, k], V, k * T, B, (i + q) * T)
+            a0, a1, a2, a3 = k0[left + k], k1[left + k], k2[left + k], k3[left + k]
+            v = k * T
+            for t in range(T):
+                v0 = V[v + t]
+                B[b + t] += a0 * v0
+                B[b + T + t] += a1 * v0
+                B[b + 2 * T + t] += a2 * v0
+                B[b + 3 * T + t] += a3 * v0
     for i in range(even_rows, rows):
         for k in range(columns):
-            add_row(K[i, k], V, k * T, B, i * T)
+            add_row(K[top + i, left + k], V, k * T, B, i * T)
 
 
 @njit(**LOOSE)
 def multiply_wide(K, size, V, B, width, work):
     """B = K V for rows of any multiple of T numbers, T of them at a time."""
     if width == T:
-        multiply_dense(K, size, size, V, B)
+        multiply_dense(K, 0, 0, size, size, V, B)
         return
     part, out = work[: size * T], work[size * T : 2 * size * T]
     for left in range(0, width, T):
         for i in range(size):
             copy_row(V, i * width + left, part, i * T)
-        multiply_dense(K, size, size, part, out)
+        multiply_dense(K, 0, 0, size, size, part, out)
         for i in range(size):
             copy_row(out, i * T, B, i * width + left)
 
@@ -121,28 +128,38 @@ def multiply_exponential(scale, ratio, V, B, size, width, work):
 
 
 @njit(**LOOSE)
-def multiply_near_far(kernel, V, B, size, work):
+def multiply_near_far(kernel, V, B, work):
     """B = K V: sums over clusters seen from every other, their field at each place, then the near pairs."""
-    clusters = len(kernel.bounds) - 1
-    block = clusters * T
-    sums, seen = work[: clusters * block], work[clusters * block : (clusters + 1) * block]
-    inner = work[(clusters + 1) * block : (clusters + 1) * block + size * T]
-    outer = work[(clusters + 1) * block + size * T :]
-    for k in range(size):
-        copy_row(V, kernel.order[k] * T, inner, k * T)
-    for d in range(clusters):
-        low, high = kernel.bounds[d], kernel.bounds[d + 1]
-        part, out = inner[low * T : high * T], sums[d * block : (d + 1) * block]
-        multiply_dense(kernel.field[low:high].T, clusters, high - low, part, out)
-    for c in range(clusters):
-        low, high = kernel.bounds[c], kernel.bounds[c + 1]
+    places, clusters = kernel.field.shape
+    group = group_size(clusters)
+    sums, seen = work[: clusters * group * T], work[clusters * group * T : clusters * (group + 1) * T]
+    inner = work[clusters * (group + 1) * T : (clusters * (group + 1) + places) * T]
+    outer = work[(clusters * (group + 1) + places) * T :]
+    inner[:] = V.dtype.type(0)
+    for k in range(places):
+        if kernel.order[k] >= 0:
+            copy_row(V, kernel.order[k] * T, inner, k * T)
+    for first in range(0, clusters, group):
+        last = min(first + group, clusters)
         for d in range(clusters):
-            copy_row(sums, d * block + c * T, seen, d * T)
-        multiply_dense(kernel.field[low:high], high - low, clusters, seen, outer[low * T : high * T])
-    for i in range(size):
-        add_neighbors(kernel, i, inner, outer[i * T : (i + 1) * T])
-    for k in range(size):
-        copy_row(outer, k * T, B, kernel.order[k] * T)
+            low, high = kernel.bounds[d], kernel.bounds[d + 1]
+            part, out = inner[low * T : high * T], sums[d * group * T :]
+            multiply_dense(kernel.transposed, first, low, last - first, high - low, part, out)
+        for c in range(first, last):
+            low, high = kernel.bounds[c], kernel.bounds[c + 1]
+            for d in range(clusters):
+                copy_row(sums, (d * group + c - first) * T, seen, d * T)
+            multiply_dense(kernel.field, low, 0, high - low, clusters, seen, outer[low * T : high * T])
+    for k in range(places):
+        if kernel.order[k] >= 0:
+            add_neighbors(kernel, k, inner, outer[k * T : (k + 1) * T])
+            copy_row(outer, k * T, B, kernel.order[k] * T)
+
+
+@njit(**LOOSE)
+def group_size(clusters):
+    """How many clusters to send to at a time, so that what all send them stays in cache."""
+    return max(4, min(clusters, 2048 // clusters // 4 * 4))
 
 
 @njit(**LOOSE)
@@ -219,7 +236,7 @@ def _symmetric(kernel: Any) -> Any:
             kernel.scale, kernel.ratio, V, B, size, width, work
         )
     return lambda kernel, V, B, size, width, work: multiply_near_far(
-        kernel, V, B, size, work
+        kernel, V, B, work
     )
 
 

@@ -10,12 +10,14 @@ Each loop has few arrays, because compilers give up telling many of them apart a
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
 
 from gwntf.engines.cpu.powers import divide_by_powers, exp2_of, log2_of
 from gwntf.engines.cpu.products import LOOSE, T
+from gwntf.engines.cpu.sources import digest_of_sources
 from gwntf.engines.cpu.tile import iterate, judge
 
 FROM_LOG2 = math.log(2)
@@ -165,65 +167,74 @@ def write_terms(sums, weights, left, width, terms):
         terms[2, left + t] = beta * (FROM_LOG2 * sums[5, t] - sums[3, t] + sums[6, t])
 
 
-@njit(**LOOSE)
-def transport_stack(
-    X,
-    Y,
-    log_v,
-    marginal,
-    warm,
-    keep,
-    share,
-    kernel,
-    scratch_size,
-    exponents,
-    limits,
-    extremes,
-    weights,
-    terms,
-    sound,
-):
-    """Transport every fiber, tile by tile; unsound columns are left untouched."""
-    before, size, after = X.shape
-    kind = X.dtype.type
-    held = np.empty((9, size * T), X.dtype)
-    kept = np.empty((3, size * T if limits[1] > 0 else 0), X.dtype)
-    work = np.empty(scratch_size, X.dtype)
-    columnwise, done, sums = np.empty((2, T), X.dtype), np.empty(T, np.bool_), np.empty((7, T), np.float64)
-    xp, yp, u, v, kv, ku, spare, x, y = (
-        held[0], held[1], held[2], held[3], held[4], held[5], held[6], held[7], held[8],
-    )  # fmt: skip
-    tiny, huge = extremes
-    for left in range(0, before * after, T):
-        width = min(T, before * after - left)
-        load_fibers(X, left, width, size, x)
-        divide_by_powers(x, x, kind(1) - exponents[0], xp)
-        load_fibers(Y, left, width, size, y)
-        divide_by_powers(y, y, kind(1) - exponents[1], yp)
-        v[:] = kind(1) / kind(size)
-        if warm:
-            load_fibers(log_v, left, width, size, ku)
-            from_natural(ku, v)
-        iterate(kernel, held, kept, columnwise, work, done, exponents, limits, size, width)
-        bad = columnwise[0]
-        bad[:] = kind(0)
-        judge(v, kv, xp, tiny, huge, size, columnwise[1], bad)
-        judge(u, ku, yp, tiny, huge, size, columnwise[1], bad)
-        phi, psi, log_u, logs, log_ratio = xp, yp, spare, kv, u
-        products(u, kv, phi)
-        products(v, ku, psi)
-        logarithms(u, log_u)
-        logarithms(v, logs)
-        quotients(psi, y, ku)
-        logarithms(ku, log_ratio)
-        sum_terms(x, y, phi, psi, log_u, logs, log_ratio, size, sums)
-        for t in range(width):
-            done[t] = bad[t] == kind(0) or sums[4, t] == 0.0
-            sound[left + t] = done[t]
-        write_terms(sums, weights, left, width, terms)
-        load_fibers(marginal, left, width, size, phi)
-        add_scaled(psi, share, phi)
-        write_back(phi, done, left, width, size, spare, marginal)
-        if keep:
-            to_natural(v, logs, phi)
-            write_back(phi, done, left, width, size, spare, log_v)
+def _compile(digest: int) -> Any:
+    """Return the function that Python calls; see `sources` for the number it holds."""
+
+    @njit(cache=True, **LOOSE)
+    def transport_stack(
+        X,
+        Y,
+        log_v,
+        marginal,
+        warm,
+        keep,
+        share,
+        kernel,
+        scratch_size,
+        exponents,
+        limits,
+        extremes,
+        weights,
+        terms,
+        sound,
+    ):
+        """Transport every fiber, tile by tile; unsound columns are left untouched."""
+        salt = digest  # noqa: F841
+        before, size, after = X.shape
+        kind = X.dtype.type
+        held = np.empty((9, size * T), X.dtype)
+        kept = np.empty((3, size * T if limits[1] > 0 else 0), X.dtype)
+        work = np.empty(scratch_size, X.dtype)
+        columnwise, done, sums = np.empty((2, T), X.dtype), np.empty(T, np.bool_), np.empty((7, T), np.float64)
+        xp, yp, u, v, kv, ku, spare, x, y = (
+            held[0], held[1], held[2], held[3], held[4], held[5], held[6], held[7], held[8],
+        )  # fmt: skip
+        tiny, huge = extremes
+        for left in range(0, before * after, T):
+            width = min(T, before * after - left)
+            load_fibers(X, left, width, size, x)
+            divide_by_powers(x, x, kind(1) - exponents[0], xp)
+            load_fibers(Y, left, width, size, y)
+            divide_by_powers(y, y, kind(1) - exponents[1], yp)
+            v[:] = kind(1) / kind(size)
+            if warm:
+                load_fibers(log_v, left, width, size, ku)
+                from_natural(ku, v)
+            iterate(kernel, held, kept, columnwise, work, done, exponents, limits, size, width)
+            bad = columnwise[0]
+            bad[:] = kind(0)
+            judge(v, kv, xp, tiny, huge, size, columnwise[1], bad)
+            judge(u, ku, yp, tiny, huge, size, columnwise[1], bad)
+            phi, psi, log_u, logs, log_ratio = xp, yp, spare, kv, u
+            products(u, kv, phi)
+            products(v, ku, psi)
+            logarithms(u, log_u)
+            logarithms(v, logs)
+            quotients(psi, y, ku)
+            logarithms(ku, log_ratio)
+            sum_terms(x, y, phi, psi, log_u, logs, log_ratio, size, sums)
+            for t in range(width):
+                done[t] = bad[t] == kind(0) or sums[4, t] == 0.0
+                sound[left + t] = done[t]
+            write_terms(sums, weights, left, width, terms)
+            load_fibers(marginal, left, width, size, phi)
+            add_scaled(psi, share, phi)
+            write_back(phi, done, left, width, size, spare, marginal)
+            if keep:
+                to_natural(v, logs, phi)
+                write_back(phi, done, left, width, size, spare, log_v)
+
+    return transport_stack
+
+
+transport_stack = _compile(digest_of_sources())

@@ -1,0 +1,164 @@
+r"""A cost between many elements that needs no N x N matrix: exact between near pairs, expanded between far ones.
+
+The elements are put into clusters with centres m. Between an element i of cluster c and j of cluster d the cost is
+expanded around the centres,
+
+    c_ij ~ c(x_i, m_d) + c(m_c, x_j) - c(m_c, m_d),
+
+which for the cosine leaves out only the inner product of the two deviations from their centres: an error of second
+order. Near pairs, found by a neighbour search, have their own exact costs. As the expansion splits into
+H[i, d] + H[j, c], its kernel exp(-lam c_ij - 1) is a product of one number of i and one of j for every pair of clusters,
+and is applied in O(N C) instead of O(N^2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.metrics.pairwise import euclidean_distances
+
+from gwntf.core import FloatArray
+from gwntf.geometry.neighbors import directions, nearest_rows
+
+N_NEAR = 30
+"""Neighbours of each element whose costs are exact."""
+
+_SUBSET = 2048
+_BATCH = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class NearFarCost:
+    """A cost as `near_far_parts` builds it; elements are sorted by cluster.
+
+    Attributes
+    ----------
+    order : (N,) array
+        Which element is at the k-th place; all else is by place.
+    bounds : (C + 1,) array
+        Where each cluster begins.
+    cluster : (N,) array
+        Cluster of each place.
+    half : (N, C) array
+        H: the cost between places i and j of clusters c and d is H[i, d] + H[j, c] unless they are near.
+    near : csr_array
+        Exact costs of near pairs, each place with itself among them; symmetric.
+    error : float
+        Estimate of the relative error that the expansion makes in the model marginal; NaN before it is measured.
+    """
+
+    order: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+    cluster: NDArray[np.int64]
+    half: FloatArray
+    near: csr_array
+    error: float = float("nan")
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return len(self.order)
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return len(self.bounds) - 1
+
+    def far(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> FloatArray:
+        """Expanded costs between places, near or not."""
+        left = self.half[np.ix_(rows, self.cluster[columns])]
+        right = self.half[np.ix_(columns, self.cluster[rows])].T
+        expanded: FloatArray = left.astype(np.float64) + right
+        return expanded
+
+    def places(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> FloatArray:
+        """Costs between places."""
+        costs = self.far(rows, columns)
+        part = self.near[rows][:, columns].tocoo()
+        costs[part.row, part.col] = part.data
+        return costs
+
+    def to_matrix(self) -> FloatArray:
+        """Return the full cost matrix, for solvers that need one; elements in their own order."""
+        everywhere = np.arange(self.size)
+        matrix = np.empty((self.size, self.size))
+        matrix[np.ix_(self.order, self.order)] = self.places(everywhere, everywhere)
+        return matrix
+
+
+class Points:
+    """Elements as rows of numbers, with a cost between any two of them or between one and a centre.
+
+    Parameters
+    ----------
+    rows : (N, M) array
+        The elements.
+    metric : {"cosine", "euclidean"}
+        1 - cos, or the distance divided by the largest one in a seeded subset.
+    """
+
+    def __init__(self, rows: FloatArray, metric: str) -> None:
+        self.rows, self.metric = rows, metric
+        self.features = directions(rows) if metric == "cosine" else rows
+        self._scale = 1.0
+        if metric == "euclidean":
+            subset = np.random.default_rng(0).permutation(len(rows))[:_SUBSET]
+            largest = float(euclidean_distances(self.features[subset]).max())
+            self._scale = 1 / largest if largest > 0 else 1.0
+
+    def cost(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Costs between features or centres of features."""
+        if self.metric == "cosine":
+            product: FloatArray = 1 - left.astype(np.float64) @ right.T
+            return product
+        distances: FloatArray = self._scale * euclidean_distances(left, right)
+        return distances
+
+    def pairs(self, left: NDArray[np.intp], right: NDArray[np.intp]) -> FloatArray:
+        """Costs of pairs of elements, exact and between zero and one for the cosine."""
+        costs = np.empty(left.shape)
+        for start in range(0, len(left), _BATCH):
+            part = slice(start, start + _BATCH)
+            a, b = self.features[left[part]].astype(np.float64), self.features[right[part]]
+            if self.metric == "cosine":
+                costs[part] = 1 - np.einsum("ij,ij->i", a, b)
+            else:
+                costs[part] = self._scale * np.sqrt(np.einsum("ij,ij->i", a - b, a - b))
+        return np.where(left == right, 0.0, np.clip(costs, 0, 1 if self.metric == "cosine" else None))
+
+
+def near_pairs(points: Points, count: int) -> csr_array:
+    """Exact costs between every element, itself and its nearest others; symmetric."""
+    size = len(points.rows)
+    count = min(count, size - 1)
+    _, index = nearest_rows(points.features, count)
+    i, j = np.repeat(np.arange(size), count), index.ravel()
+    joined = coo_array((np.ones(len(i), bool), (i, j)), shape=(size, size)).tocsr()
+    joined = (joined + joined.T).tocoo()
+    away = joined.row < joined.col
+    i, j = joined.row[away].astype(np.int64), joined.col[away].astype(np.int64)
+    costs = points.pairs(i, j)
+    own = np.arange(size)
+    rows, columns = np.concatenate([i, j, own]), np.concatenate([j, i, own])
+    values = np.concatenate([costs, costs, np.zeros(size)])
+    return csr_array((values, (rows, columns)), shape=(size, size))
+
+
+def near_far_parts(points: Points, near: csr_array, n_clusters: int) -> NearFarCost:
+    """Cluster the elements and expand their costs around the centres."""
+    search = MiniBatchKMeans(n_clusters, n_init=1, batch_size=_BATCH, random_state=0)
+    _, labels = np.unique(search.fit(points.features).labels_, return_inverse=True)
+    order = np.argsort(labels, kind="stable").astype(np.int64)
+    cluster = labels[order].astype(np.int64)
+    bounds = np.searchsorted(cluster, np.arange(cluster[-1] + 2)).astype(np.int64)
+    features = points.features[order]
+    centres = np.add.reduceat(features, bounds[:-1], axis=0, dtype=np.float64) / np.diff(bounds)[:, None]
+    between = points.cost(centres, centres)
+    half = (points.cost(features, centres) - 0.5 * between[cluster]).astype(points.rows.dtype)
+    sorted_near = near[order][:, order].tocsr()
+    sorted_near.sort_indices()
+    return NearFarCost(order, bounds, cluster, half, sorted_near)

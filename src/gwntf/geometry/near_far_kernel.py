@@ -1,0 +1,134 @@
+"""The kernel of a near-far cost: a far field between clusters and a sparse excess at near pairs."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from gwntf.core import Array, FloatArray
+from gwntf.engines import Engine, NearFarForm
+from gwntf.geometry.near_far import NearFarCost
+
+_FLOOR = 1e-4
+"""Least part of the far field that is left of a near pair: what is taken away must not cancel to nothing."""
+
+_STEP = 4
+_BLOCK_ENTRIES = 2**22
+
+
+class NearFarKernel:
+    """K = exp(-lam C - 1) for a `NearFarCost`, symmetric and positive everywhere.
+
+    With E = exp(-lam H - 1/2) the far field is E[i, d] E[j, c]. It is applied to all pairs, near ones included, where
+    the sparse part adds what the exact kernel has above it.
+    """
+
+    def __init__(self, engine: Engine, cost: NearFarCost, reg: float, dtype: Any) -> None:
+        self._engine, self._cost, self._reg, self._dtype = engine, cost, reg, np.dtype(dtype)
+        self.size = cost.size
+
+    def astype(self, dtype: Any) -> NearFarKernel:
+        """Return the same kernel in another precision."""
+        if np.dtype(dtype) == self._dtype:
+            return self
+        return self._wide if np.dtype(dtype) == np.float64 else self._at(dtype)
+
+    @cached_property
+    def _wide(self) -> NearFarKernel:
+        """The float64 twin, kept because hard columns turn to it again and again."""
+        return self._at(np.float64)
+
+    def _at(self, dtype: Any) -> NearFarKernel:
+        return NearFarKernel(self._engine, self._cost, self._reg, dtype)
+
+    @cached_property
+    def _field(self) -> FloatArray:
+        field: FloatArray = np.exp(-self._cost.half.astype(np.float64) / self._reg - 0.5)
+        return field
+
+    @cached_property
+    def _excess(self) -> csr_array:
+        """Exact kernel minus far field at near pairs."""
+        cost, near = self._cost, self._cost.near
+        rows = np.repeat(np.arange(self.size), np.diff(near.indptr))
+        far = self._field[rows, cost.cluster[near.indices]] * self._field[near.indices, cost.cluster[rows]]
+        exact = np.exp(-near.data / self._reg - 1)
+        return csr_array((np.maximum(exact, _FLOOR * far) - far, near.indices, near.indptr), near.shape)
+
+    @cached_property
+    def _form(self) -> NearFarForm:
+        """Clusters and their number are filled up to multiples of four, which compiled code takes at a time."""
+        cost, excess = self._cost, self._excess
+        sizes = np.diff(cost.bounds)
+        full = -(-sizes // _STEP) * _STEP
+        clusters = -(-len(sizes) // _STEP) * _STEP
+        bounds = np.zeros(clusters + 1, np.int64)
+        bounds[1 : len(sizes) + 1] = np.cumsum(full)
+        bounds[len(sizes) + 1 :] = bounds[len(sizes)]
+        place = np.arange(self.size) + (bounds[:-1][: len(sizes)] - cost.bounds[:-1])[cost.cluster]
+        order = np.full(bounds[-1], -1, np.int64)
+        order[place] = cost.order
+        field = np.zeros((bounds[-1], clusters))
+        field[place, : len(sizes)] = self._field
+        counts = np.zeros(bounds[-1], np.int64)
+        counts[place] = np.diff(excess.indptr)
+        return NearFarForm(
+            order,
+            bounds,
+            self._engine.asarray(field, self._dtype),
+            self._engine.asarray(field.T, self._dtype),
+            np.concatenate([[0], np.cumsum(counts)]),
+            place[excess.indices],
+            self._engine.asarray(excess.data, self._dtype),
+        )
+
+    def form(self) -> NearFarForm:
+        """Return clusters, far field and near pairs."""
+        return self._form
+
+    @cached_property
+    def _placed(self) -> tuple[Array, Array, Array, Array]:
+        engine, cost = self._engine, self._cost
+        return (
+            engine.asarray(self._field, self._dtype),
+            engine.sparse(self._excess, self._dtype),
+            engine.asarray(cost.order),
+            engine.asarray(np.argsort(cost.order)),
+        )
+
+    def matmul(self, v: Array, *, transposed: bool = False) -> Array:  # noqa: ARG002
+        """K V: what every cluster sends to every other, spread over its elements, and the near pairs."""
+        xp = self._engine.xp
+        field, excess, order, back = self._placed
+        bounds = self._cost.bounds
+        clusters = [slice(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        v = v[order]
+        sent = xp.stack([field[places].T @ v[places] for places in clusters])
+        spread = [field[places] @ sent[:, c] for c, places in enumerate(clusters)]
+        return (xp.concat(spread) + excess @ v)[back]
+
+    def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:  # noqa: ARG002
+        """log(K exp(log V)), a block of rows of K at a time."""
+        xp, cost = self._engine.xp, self._cost
+        _, _, order, back = self._placed
+        log_v = log_v[order]
+        everywhere = np.arange(self.size)
+        step = max(1, _BLOCK_ENTRIES // (self.size * log_v.shape[1]))
+        blocks = []
+        for start in range(0, self.size, step):
+            rows = everywhere[start : start + step]
+            log_kernel = self._log_rows(cost, rows, everywhere)
+            terms = self._engine.asarray(log_kernel, self._dtype)[:, :, None] + log_v[None]
+            top = xp.max(terms, axis=1)
+            top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+            blocks.append(top + xp.log(xp.sum(xp.exp(terms - top[:, None]), axis=1)))
+        return xp.concat(blocks)[back]
+
+    def _log_rows(self, cost: NearFarCost, rows: Any, columns: Any) -> FloatArray:
+        """log K between places, with the floor that the plain kernel has."""
+        far, costs = cost.far(rows, columns), cost.places(rows, columns)
+        logs: FloatArray = np.maximum(-costs / self._reg, -far / self._reg + np.log(_FLOOR)) - 1
+        return logs

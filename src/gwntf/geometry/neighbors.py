@@ -1,0 +1,53 @@
+"""Nearest neighbours among rows, exact for as long as that is affordable."""
+
+from __future__ import annotations
+
+import logging
+from importlib.util import find_spec
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
+
+from gwntf.core import FloatArray
+
+_log = logging.getLogger(__name__)
+
+EXACT_LIMIT = 20_000
+"""Above so many rows pynndescent searches, where it is installed: all pairs take a time that grows as N^2."""
+
+
+def nearest_rows(features: FloatArray, count: int) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Euclidean distances and indices of the nearest other rows, in order; each row's own place left out."""
+    if len(features) > EXACT_LIMIT and find_spec("pynndescent") is not None:
+        return _approximate(features, count)
+    if len(features) > EXACT_LIMIT:
+        _log.info("comparing all pairs of %d samples; with pynndescent this takes less time", len(features))
+    search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(features)
+    distance, index = search.kneighbors()
+    return distance, index
+
+
+def directions(rows: FloatArray) -> FloatArray:
+    """Rows scaled to length one, whose Euclidean distances order pairs as their cosines do.
+
+    A row of zeros has no direction; an extra coordinate makes it orthogonal to all others.
+    """
+    empty = ~rows.any(axis=1)
+    if empty.any():
+        rows = np.column_stack([rows, empty.astype(rows.dtype)])
+    scaled: FloatArray = normalize(rows)
+    return scaled
+
+
+def _approximate(features: FloatArray, count: int) -> tuple[FloatArray, NDArray[np.intp]]:
+    from pynndescent import NNDescent
+
+    index = NNDescent(features.astype(np.float32, copy=False), n_neighbors=count + 1, random_state=0)
+    neighbors, distances = index.neighbor_graph
+    own = neighbors == np.arange(len(features))[:, None]
+    own[~own.any(axis=1), -1] = True
+    keep = ~own
+    shape = (len(features), count)
+    return distances[keep].reshape(shape).astype(np.float64), neighbors[keep].reshape(shape).astype(np.intp)
