@@ -40,7 +40,12 @@ class NumpyEngine:
         """Silence NumPy's floating-point warnings."""
         return np.errstate(all="ignore")
 
-    def stack_transport(self, form: KernelForm | None) -> StackTransport | None:  # noqa: ARG002
+    def stack_transport(
+        self,
+        kernel: KernelForm,  # noqa: ARG002
+        length: int,  # noqa: ARG002
+        columns: int,  # noqa: ARG002
+    ) -> StackTransport | None:
         """Return None: the reference goes tile by tile."""
         return None
 

@@ -75,8 +75,8 @@ class Engine(Protocol):
         """Silence floating-point warnings inside the block (columns that overflow are solved again)."""
         ...
 
-    def stack_transport(self, form: KernelForm | None) -> StackTransport | None:
-        """Return a compiled transport for a kernel of that form, or None to go tile by tile."""
+    def stack_transport(self, kernel: KernelForm, length: int, columns: int) -> StackTransport | None:
+        """Return a compiled transport for so many fibers of that length, or None to go tile by tile."""
         ...
 
     def map(self, function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:

@@ -12,13 +12,14 @@ ENGINES = ("auto", "numpy", "cpu")
 
 
 def get_engine(name: str) -> Engine:
-    """Return the engine of that name; "auto" is the reference engine."""
-    if name in ("auto", "numpy"):
+    """Return the engine of that name; "auto" is the compiled one where numba is installed, else the reference."""
+    if name not in ENGINES:
+        raise InputError("engine", repr(name), f"one of {', '.join(map(repr, ENGINES))}")
+    compiled = find_spec("numba") is not None
+    if name == "numpy" or (name == "auto" and not compiled):
         return NumpyEngine()
-    if name == "cpu":
-        if find_spec("numba") is None:
-            raise MissingLibraryError("engine='cpu' needs numba: pip install 'gwntf[fast]'")
-        from gwntf.engines.cpu.engine import CpuEngine
+    if not compiled:
+        raise MissingLibraryError("engine='cpu' needs numba: pip install numba")
+    from gwntf.engines.cpu.engine import CpuEngine
 
-        return CpuEngine()
-    raise InputError("engine", repr(name), f"one of {', '.join(map(repr, ENGINES))}")
+    return CpuEngine()

@@ -21,11 +21,10 @@ from gwntf.geometry import (
     check_costs,
     check_graph,
     neighbor_graph,
-    resolve_costs,
 )
 from gwntf.problem import NonnegativeTensor, fold_samples
 from gwntf.solvers import UPDATES, Frobenius, LossSpec, Wasserstein
-from gwntf.transport import TransportLimits
+from gwntf.transport import TransportLimits, resolve_long_costs
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -75,6 +74,8 @@ class Transport(Factorization):
     inner_iter: int = 1
     transport_max_iter: int = 10
     transport_tol: float = 1e-6
+    kernel_tol: float = 0.01
+    warm_start_memory: float = 2.0**30
 
     _own_constraints: ClassVar[Constraints] = {
         "reg": [Interval(numbers.Real, 0, None, closed="neither")],
@@ -84,10 +85,13 @@ class Transport(Factorization):
         "inner_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "transport_max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "transport_tol": [Interval(numbers.Real, 0, None, closed="left")],
+        "kernel_tol": [Interval(numbers.Real, 0, 1, closed="left")],
+        "warm_start_memory": [Interval(numbers.Real, 0, None, closed="both")],
     }
 
     def _loss(self, checked: tuple[CostSpec, ...], tensor: NonnegativeTensor) -> LossSpec:
-        self.costs_ = resolve_costs(checked, tensor)
+        relaxation = Relaxation(self.reg, self.reg_m_data, self.reg_m_model)
+        self.costs_ = resolve_long_costs(checked, tensor, relaxation, self.kernel_tol)
         return self._wasserstein()
 
     def _loss_of_new_samples(self) -> LossSpec:
@@ -100,6 +104,7 @@ class Transport(Factorization):
             TransportLimits(self.transport_max_iter, self.transport_tol),
             self.update,
             self.inner_iter,
+            self.warm_start_memory,
         )
 
 

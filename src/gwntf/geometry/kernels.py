@@ -28,8 +28,8 @@ class Kernel(Protocol):
         """Return the same kernel in another precision (a NumPy dtype)."""
         ...
 
-    def form(self) -> KernelForm | None:
-        """Return the kernel as compiled code takes it; None if it has no such form."""
+    def form(self) -> KernelForm:
+        """Return the kernel as compiled code takes it."""
         ...
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:

@@ -13,21 +13,23 @@ and is applied in O(N C) instead of O(N^2).
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
-from sklearn.cluster import MiniBatchKMeans
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
 
 from gwntf.core import FloatArray
 from gwntf.geometry.neighbors import directions, nearest_rows
 
-N_NEAR = 30
+N_NEAR = 50
 """Neighbours of each element whose costs are exact."""
 
-_SUBSET = 2048
+_SUBSET, _CLUSTERED, _ROUNDS = 2048, 20_000, 20
 _BATCH = 4096
 
 
@@ -150,8 +152,12 @@ def near_pairs(points: Points, count: int) -> csr_array:
 
 def near_far_parts(points: Points, near: csr_array, n_clusters: int) -> NearFarCost:
     """Cluster the elements and expand their costs around the centres."""
-    search = MiniBatchKMeans(n_clusters, n_init=1, batch_size=_BATCH, random_state=0)
-    _, labels = np.unique(search.fit(points.features).labels_, return_inverse=True)
+    subset = np.random.default_rng(0).permutation(len(points.rows))[:_CLUSTERED]
+    search = KMeans(n_clusters, n_init=1, max_iter=_ROUNDS, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        search.fit(points.features[subset])
+    _, labels = np.unique(search.predict(points.features), return_inverse=True)
     order = np.argsort(labels, kind="stable").astype(np.int64)
     cluster = labels[order].astype(np.int64)
     bounds = np.searchsorted(cluster, np.arange(cluster[-1] + 2)).astype(np.int64)

@@ -110,11 +110,11 @@ class _Job:
 
     def tiles(self, stacks: tuple[Array, ...]) -> Iterator[tuple[tuple[slice, slice], PlanTerms]]:
         """Solve all fibers and yield what those of each tile cost."""
-        compiled = self.engine.stack_transport(self.kernel.form())
+        before, length, after = stacks[0].shape
+        compiled = self.engine.stack_transport(self.kernel.form(), length, before * after)
         if compiled is None:
             yield from self._by_tiles(stacks)
             return
-        before, _, after = stacks[0].shape
         yield (slice(0, before), slice(0, after)), PlanTerms(*self._compiled(compiled, stacks))
 
     def _by_tiles(self, stacks: tuple[Array, ...]) -> Iterator[tuple[tuple[slice, slice], PlanTerms]]:
@@ -153,7 +153,7 @@ class _Job:
         x, y, log_v = (xp.astype(stack[p, :, q].T[None], xp.float64) for stack in stacks[:3])
         wide = (x, y, log_v, xp.zeros_like(x))
         climber = replace(self, kernel=self.kernel.astype("float64"), share=1.0, keep=True)
-        again = self.engine.stack_transport(climber.kernel.form())
+        again = self.engine.stack_transport(climber.kernel.form(), x.shape[1], x.shape[2])
         if stacks[0].dtype != xp.float64 and again is not None:
             terms[:, columns] = climber._compiled(again, wide)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,13 +11,45 @@ from numpy.typing import NDArray
 
 from gwntf.core import FloatArray, Relaxation
 from gwntf.engines import get_engine
-from gwntf.geometry import DenseKernel, NearFarCost, Points, near_far_parts, near_pairs
+from gwntf.geometry import (
+    Cost,
+    CostSpec,
+    DenseKernel,
+    NearFarCost,
+    Points,
+    near_far_parts,
+    near_pairs,
+    resolve_cost,
+)
 from gwntf.geometry.near_far import N_NEAR
+from gwntf.problem import NonnegativeTensor, unfold
 from gwntf.transport.scaling import scale
 
 _log = logging.getLogger(__name__)
 
-_FIRST, _SUBSET, _COLUMNS, _SCALINGS = 48, 512, 32, 10
+_FIRST, _SUBSET, _COLUMNS, _SCALINGS = 48, 512, 64, 10
+
+
+LONG = 1000
+"""Elements from which on a cost between slices of the data is expanded."""
+
+
+def resolve_long_costs(
+    specs: Sequence[CostSpec], tensor: NonnegativeTensor, relaxation: Relaxation, tol: float
+) -> tuple[Cost | None, ...]:
+    """Turn checked specifications into costs, as `resolve_costs` does, but near-far ones along long modes.
+
+    These are for costs between slices of the data, with nothing missing (else pairs are compared on what both have,
+    which has no centres) and a tolerance above zero.
+    """
+    costs = []
+    for mode, spec in enumerate(specs):
+        long = tensor.values.shape[mode] > LONG and tol > 0 and tensor.observed is None
+        cost: Cost | None = None
+        if long and isinstance(spec, str) and spec in ("cosine", "euclidean"):
+            cost = near_far_cost(unfold(tensor.values, mode), spec, relaxation, tol)
+        costs.append(resolve_cost(spec, tensor, mode) if cost is None else cost)
+    return tuple(costs)
 
 
 def near_far_cost(rows: FloatArray, metric: str, relaxation: Relaxation, tol: float) -> NearFarCost | None:
@@ -42,7 +75,7 @@ def near_far_cost(rows: FloatArray, metric: str, relaxation: Relaxation, tol: fl
         _log.info("near-far cost of %d elements: %d clusters, error %.2g", len(rows), cost.n_clusters, error)
         if error <= tol:
             return replace(cost, error=error)
-        n_clusters = int(n_clusters * np.clip((error / tol) ** 1.5, 1.4, 4))
+        n_clusters = int(n_clusters * np.clip(error / tol, 1.3, 3))
     return None
 
 
@@ -61,9 +94,9 @@ def measure_error(cost: NearFarCost, points: Points, relaxation: Relaxation) -> 
         return 0.0
     own = np.array([x[cost.cluster[places] == c].mean(axis=0) for c in cost.cluster[places]])
     y = 0.5 * own + 0.5 * x.mean(axis=0)
-    elements = cost.order[places]
-    left, right = np.meshgrid(elements, elements, indexing="ij")
-    exact = points.pairs(left.ravel(), right.ravel()).reshape(left.shape)
+    features = points.features[cost.order[places]]
+    exact = np.maximum(points.cost(features, features), 0)
+    np.fill_diagonal(exact, 0)
     wanted, found = (_marginal(matrix, x, y, relaxation) for matrix in (exact, cost.places(places, places)))
     return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
 

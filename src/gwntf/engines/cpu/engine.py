@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import FloatArray, Relaxation
-from gwntf.engines.cpu.products import scratch_size
+from gwntf.engines.cpu.products import T, scratch_size
 from gwntf.engines.cpu.stack import transport_stack
 from gwntf.engines.cpu.threads import Threads
 from gwntf.engines.forms import DenseForm, KernelForm
@@ -19,7 +19,7 @@ from gwntf.engines.protocol import Answer, Item, StackTransport
 
 _log = logging.getLogger(__name__)
 
-_DENSE_LIMIT = 256
+_SHORT = 256
 _LONG_TILE = 256
 
 
@@ -41,11 +41,14 @@ class CpuEngine(NumpyEngine):
 
     def tile_columns(self, length: int) -> int:
         """Return a whole number of compiled tiles, or what keeps BLAS busy along a long dense kernel."""
-        return super().tile_columns(length) if length <= _DENSE_LIMIT else _LONG_TILE
+        return super().tile_columns(length) if length <= _SHORT else _LONG_TILE
 
-    def stack_transport(self, form: KernelForm | None) -> StackTransport | None:
-        """Return the compiled transport for every kernel but a long dense one."""
-        if form is None or (isinstance(form, DenseForm) and form.matrix.shape[0] > _DENSE_LIMIT):
+    def stack_transport(self, kernel: KernelForm, length: int, columns: int) -> StackTransport | None:
+        """Return the compiled transport, but not for long dense kernels nor for a few long fibers.
+
+        The latter would leave most of a tile empty.
+        """
+        if length > _SHORT and (isinstance(kernel, DenseForm) or columns < T // 4):
             return None
 
         def transport(
@@ -68,8 +71,8 @@ class CpuEngine(NumpyEngine):
                 warm,
                 keep,
                 kind(share),
-                form,
-                scratch_size(form),
+                kernel,
+                scratch_size(kernel),
                 (kind(relaxation.phi), kind(relaxation.psi)),
                 (max_iter, kind(tol), check_every),
                 (info.smallest_normal, info.max),
