@@ -239,5 +239,5 @@ def test_whole_fits_equal_the_reference(model, dtype):
 
 def test_without_numba_the_engine_says_what_to_install(monkeypatch):
     monkeypatch.setattr(registry_module, "find_spec", lambda name: None)
-    with pytest.raises(MissingLibraryError, match="gwntf\\[fast\\]"):
+    with pytest.raises(MissingLibraryError, match="pip install numba"):
         get_engine("cpu")

@@ -24,6 +24,8 @@ class StackTransport(Protocol):
         self,
         stacks: tuple[Array, ...],
         relaxation: Relaxation,
+        offsets: tuple[float, float],
+        whole: bool,
         share: float,
         warm: bool,
         keep: bool,
@@ -33,7 +35,7 @@ class StackTransport(Protocol):
     ) -> tuple[Array, Array]:
         """Transport X to Y with stacks (X, Y, log V, marginal), the last two written.
 
-        log V is read if `warm` and written if `keep`, else left alone.
+        For `offsets` and `whole` see `geometry.kernels`. log V is read if `warm` and written if `keep`.
 
         Returns the three terms of W for every fiber, (3, columns) in float64, and which fibers kept their accuracy; of
         the others nothing is written.

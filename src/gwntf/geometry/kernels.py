@@ -17,12 +17,29 @@ from gwntf.engines import DenseForm, Engine, ExponentialForm, KernelForm, Separa
 from gwntf.geometry.costs import Cost, SeparableCost
 from gwntf.geometry.near_far import NearFarCost
 from gwntf.geometry.near_far_kernel import NearFarKernel
+from gwntf.geometry.shift import lifting_shift, split_shift
 
 
 class Kernel(Protocol):
-    """A nonnegative linear map between the data side (rows) and the model side (columns) of a mode."""
+    """A nonnegative linear map between the data side (rows) and the model side (columns) of a mode.
+
+    Attributes
+    ----------
+    size : int
+        Length of the fibers.
+    shift : float
+        s: `matmul` and `form` have exp(s) K, so that its smallest entry is one that the number type holds in full.
+        `log_matmul` has K itself.
+    offsets : tuple of float
+        (a, b) with a + b = s; the scaling loop holds exp(-a) U and exp(-b) V.
+    whole : bool
+        Whether s is large enough: whether products have no other rounding errors than relative ones.
+    """
 
     size: int
+    shift: float
+    offsets: tuple[float, float]
+    whole: bool
 
     def astype(self, dtype: Any) -> Kernel:
         """Return the same kernel in another precision (a NumPy dtype)."""
@@ -33,7 +50,7 @@ class Kernel(Protocol):
         ...
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:
-        """K V, or K' V, for a matrix V of columns."""
+        """exp(s) K V, or exp(s) K' V, for a matrix V of columns."""
         ...
 
     def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:
@@ -57,6 +74,8 @@ class DenseKernel:
     def __init__(self, engine: Engine, log_kernel: FloatArray, dtype: Any) -> None:
         self._engine, self._log_kernel, self._dtype = engine, log_kernel, np.dtype(dtype)
         self.size = len(log_kernel)
+        self.shift, self.whole = lifting_shift(float(log_kernel.min()), float(log_kernel.max()), dtype)
+        self.offsets = split_shift(self.shift, dtype)
 
     def astype(self, dtype: Any) -> DenseKernel:
         """Return the same kernel in another precision."""
@@ -75,7 +94,7 @@ class DenseKernel:
     @cached_property
     def _matrix(self) -> Array:
         with self._engine.quiet():
-            return self._engine.asarray(np.exp(self._log_kernel), self._dtype)
+            return self._engine.asarray(np.exp(self._log_kernel + self.shift), self._dtype)
 
     @cached_property
     def _log_matrix(self) -> Array:
@@ -87,7 +106,9 @@ class DenseKernel:
         if ratio is None:
             return self.dense_form()
         kind = self._dtype.type
-        return ExponentialForm(self.size, kind(np.exp(self._log_kernel[0, 0])), kind(np.exp(ratio)))
+        return ExponentialForm(
+            self.size, kind(np.exp(self._log_kernel[0, 0] + self.shift)), kind(np.exp(ratio))
+        )
 
     def form(self) -> DenseForm | ExponentialForm:
         """Return K, or c and r where K_ij = c r^|i-j|."""
@@ -95,10 +116,10 @@ class DenseKernel:
 
     def dense_form(self) -> DenseForm:
         """Return K as a matrix."""
-        return DenseForm(self._matrix, self._engine.asarray(np.exp(self._log_kernel.T), self._dtype))
+        return DenseForm(self._matrix, self._engine.asarray(self._matrix.T))
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:
-        """K V, or K' V."""
+        """exp(s) K V, or exp(s) K' V."""
         return (self._matrix.T if transposed else self._matrix) @ v
 
     def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:
@@ -111,13 +132,16 @@ class DenseKernel:
 class SeparableKernel:
     """A Kronecker product of kernels, one per axis of a grid whose last axis varies fastest."""
 
-    def __init__(self, axes: tuple[DenseKernel, ...]) -> None:
+    def __init__(self, axes: tuple[DenseKernel, ...], dtype: Any) -> None:
         self._axes = axes
         self.size = math.prod(axis.size for axis in axes)
+        self.shift = sum(axis.shift for axis in axes)
+        self.offsets = split_shift(self.shift, dtype)
+        self.whole = all(axis.whole for axis in axes)
 
     def astype(self, dtype: Any) -> SeparableKernel:
         """Return the same kernel in another precision."""
-        return SeparableKernel(tuple(axis.astype(dtype) for axis in self._axes))
+        return SeparableKernel(tuple(axis.astype(dtype) for axis in self._axes), dtype)
 
     def form(self) -> SeparableForm:
         """Return the forms of the axes; matrices for all unless all are exponential."""
@@ -132,7 +156,7 @@ class SeparableKernel:
         return SeparableForm(tuple(axis.dense_form() for axis in self._axes))
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:
-        """K V, or K' V, one axis after the other."""
+        """exp(s) K V, or exp(s) K' V, one axis after the other."""
         return self._along_axes("matmul", v, transposed)
 
     def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:
@@ -157,7 +181,7 @@ def build_kernel(cost: Cost, reg: float, engine: Engine, dtype: Any) -> Kernel:
     if isinstance(cost, SeparableCost):
         first, *rest = cost.axes
         axes = [-first / reg - 1, *(-axis / reg for axis in rest)]
-        return SeparableKernel(tuple(DenseKernel(engine, axis, dtype) for axis in axes))
+        return SeparableKernel(tuple(DenseKernel(engine, axis, dtype) for axis in axes), dtype)
     return DenseKernel(engine, -cost / reg - 1, dtype)
 
 

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from gwntf.core import Array, FloatArray
 from gwntf.engines import Engine, NearFarForm
 from gwntf.geometry.near_far import NearFarCost
+from gwntf.geometry.shift import lifting_shift, split_shift
 
 _FLOOR = 1e-4
 """Least part of the far field that is left of a near pair: what is taken away must not cancel to nothing."""
@@ -22,13 +23,15 @@ _BLOCK_ENTRIES = 2**22
 class NearFarKernel:
     """K = exp(-lam C - 1) for a `NearFarCost`, symmetric and positive everywhere.
 
-    With E = exp(-lam H - 1/2) the far field is E[i, d] E[j, c]. It is applied to all pairs, near ones included, where
+    With E = exp(-lam H - (1 - s)/2) the far field is E[i, d] E[j, c]. It is applied to all pairs, near ones included, where
     the sparse part adds what the exact kernel has above it.
     """
 
     def __init__(self, engine: Engine, cost: NearFarCost, reg: float, dtype: Any) -> None:
         self._engine, self._cost, self._reg, self._dtype = engine, cost, reg, np.dtype(dtype)
         self.size = cost.size
+        self.shift, self.whole = lifting_shift(-2 * float(cost.half.max()) / reg - 1, -1.0, dtype)
+        self.offsets = split_shift(self.shift, dtype)
 
     def astype(self, dtype: Any) -> NearFarKernel:
         """Return the same kernel in another precision."""
@@ -46,7 +49,9 @@ class NearFarKernel:
 
     @cached_property
     def _field(self) -> FloatArray:
-        field: FloatArray = np.exp(-self._cost.half.astype(np.float64) / self._reg - 0.5)
+        field: FloatArray = np.exp(
+            -self._cost.half.astype(np.float64) / self._reg - 0.5 + self.shift / 2
+        )
         return field
 
     @cached_property
@@ -55,7 +60,7 @@ class NearFarKernel:
         cost, near = self._cost, self._cost.near
         rows = np.repeat(np.arange(self.size), np.diff(near.indptr))
         far = self._field[rows, cost.cluster[near.indices]] * self._field[near.indices, cost.cluster[rows]]
-        exact = np.exp(-near.data / self._reg - 1)
+        exact = np.exp(-near.data / self._reg - 1 + self.shift)
         return csr_array((np.maximum(exact, _FLOOR * far) - far, near.indices, near.indptr), near.shape)
 
     @cached_property
@@ -100,7 +105,7 @@ class NearFarKernel:
         )
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:  # noqa: ARG002
-        """K V: what every cluster sends to every other, spread over its elements, and the near pairs."""
+        """exp(s) K V: what every cluster sends to every other, spread over its elements, and the near pairs."""
         xp = self._engine.xp
         field, excess, order, back = self._placed
         bounds = self._cost.bounds

@@ -6,6 +6,7 @@ The loop of `scaling` is the same in both; a domain says what a product, a quoti
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 from gwntf.core import Array
@@ -16,15 +17,15 @@ from gwntf.geometry import Kernel
 class Domain(Protocol):
     """Arithmetic on U and V for one kernel."""
 
-    def raised(self, values: Array, power: float) -> Array:
-        """Bring values in, raised to a power."""
+    def raised(self, values: Array, power: float, side: int) -> Array:
+        """Bring values in, raised to a power; `side` is 0 for those of the data, 1 for those of the model."""
         ...
 
-    def from_log(self, logs: Array) -> Array:
+    def from_log(self, logs: Array, side: int) -> Array:
         """Bring values in that are known by their logarithms."""
         ...
 
-    def to_log(self, held: Array) -> Array:
+    def to_log(self, held: Array, side: int) -> Array:
         """Logarithms of held values."""
         ...
 
@@ -46,27 +47,32 @@ class Domain(Protocol):
 
 
 class Plain:
-    """Plain numbers in the precision of the kernel."""
+    """Plain numbers in the precision of the kernel.
+
+    The kernel gives exp(s) K, and U and V are held as exp(-a) U and exp(-b) V with a + b = s: their products with each
+    other's image under the kernel, the marginals, are what they were, and all is far from the ends of the number type.
+    """
 
     def __init__(self, engine: Engine, kernel: Kernel, tiny: float) -> None:
         self._xp: Any = engine.xp
         self._kernel = kernel
         self._tiny = tiny
+        self._offsets = kernel.offsets
 
-    def raised(self, values: Array, power: float) -> Array:
-        """Raise to a power."""
-        return values**power
+    def raised(self, values: Array, power: float, side: int) -> Array:
+        """Raise to a power; the factor makes up for the offset of the product that it will be divided by."""
+        return values**power * math.exp(self._offsets[side] * (power - 1))
 
-    def from_log(self, logs: Array) -> Array:
+    def from_log(self, logs: Array, side: int) -> Array:
         """Take the exponential."""
-        return self._xp.exp(logs)
+        return self._xp.exp(logs - self._offsets[side])
 
-    def to_log(self, held: Array) -> Array:
+    def to_log(self, held: Array, side: int) -> Array:
         """Take the logarithm."""
-        return self._xp.log(held)
+        return self._xp.log(held) + self._offsets[side]
 
     def apply(self, held: Array, *, transposed: bool = False) -> Array:
-        """K V or K' U."""
+        """exp(s) K V or exp(s) K' U, of what is held."""
         return self._kernel.matmul(held, transposed=transposed)
 
     def quotient(self, raised: Array, product: Array, power: float) -> Array:
@@ -80,16 +86,17 @@ class Plain:
     def sound(self, u: Array, v: Array, kv: Array, ku: Array, x: Array, y: Array) -> Array:
         """Columns that stayed finite and whose products are far above what the number type cannot hold.
 
-        Entries of K below the smallest normal number are rounded or lost; that error is at most the smallest
-        normal number (times the machine precision) for each unit of U or V. It is harmless while every
-        product that counts is larger than `tiny` times their sum.
+        Sums that end below the smallest normal number are rounded; so are entries of K there, unless the kernel is
+        `whole`, and that error is at most the smallest normal number (times the machine precision) for each unit of U
+        or V. Both are harmless while every product that counts is larger than `tiny` times their sum, or size.
         """
         xp = self._xp
         return self._clear(kv, x > 0, xp.sum(v, axis=0)) & self._clear(ku, y > 0, xp.sum(u, axis=0))
 
     def _clear(self, product: Array, counts: Array, total: Array) -> Array:
         xp = self._xp
-        floor = self._tiny * xp.maximum(total, xp.full_like(total, float(self._kernel.size)))
+        units = xp.zeros_like(total) if self._kernel.whole else total
+        floor = self._tiny * xp.clip(units, float(self._kernel.size), None)
         return xp.isfinite(total) & xp.all(xp.isfinite(product) & ((product > floor) | ~counts), axis=0)
 
 
@@ -100,15 +107,15 @@ class Log:
         self._xp: Any = engine.xp
         self._kernel = kernel
 
-    def raised(self, values: Array, power: float) -> Array:
+    def raised(self, values: Array, power: float, side: int) -> Array:  # noqa: ARG002
         """Power times log."""
         return power * self._xp.log(values)
 
-    def from_log(self, logs: Array) -> Array:
+    def from_log(self, logs: Array, side: int) -> Array:  # noqa: ARG002
         """Already there."""
         return logs
 
-    def to_log(self, held: Array) -> Array:
+    def to_log(self, held: Array, side: int) -> Array:  # noqa: ARG002
         """Already there."""
         return held
 

@@ -139,8 +139,18 @@ class _Job:
 
     def _compiled(self, compiled: StackTransport, stacks: tuple[Array, ...]) -> Array:
         """Solve whole stacks at once and return the terms of every fiber; what was not held climbs on."""
-        limits = (self.limits.max_iter, self.limits.tol, CHECK_EVERY)
-        terms, sound = compiled(stacks, self.relaxation, self.share, self.warm, self.keep, *limits)
+        terms, sound = compiled(
+            stacks,
+            self.relaxation,
+            self.kernel.offsets,
+            self.kernel.whole,
+            self.share,
+            self.warm,
+            self.keep,
+            self.limits.max_iter,
+            self.limits.tol,
+            CHECK_EVERY,
+        )
         rest = self.engine.xp.nonzero(~sound)[0]
         if rest.shape[0]:
             self._solve_rest(stacks, terms, rest)

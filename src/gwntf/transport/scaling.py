@@ -128,9 +128,10 @@ def _solve(
     """Run the loop in one domain; also say which columns it held."""
     x, y, log_v = problem
     phi, psi = relaxation.phi, relaxation.psi
-    u, v, kv = _loop(xp, domain, domain.raised(x, phi), domain.raised(y, psi), log_v, phi, psi, max_iter, tol)
+    x_phi, y_psi = domain.raised(x, phi, 0), domain.raised(y, psi, 1)
+    u, v, kv = _loop(xp, domain, x_phi, y_psi, log_v, phi, psi, max_iter, tol)
     ku = domain.apply(u, transposed=True)
-    solved = (domain.to_log(u), domain.to_log(v), domain.product(u, kv), domain.product(v, ku))
+    solved = (domain.to_log(u, 0), domain.to_log(v, 1), domain.product(u, kv), domain.product(v, ku))
     return solved, domain.sound(u, v, kv, ku, x, y)
 
 
@@ -146,7 +147,7 @@ def _loop(
     tol: float,
 ) -> tuple[Array, Array, Array]:
     """Alternate the two scaling equations, ending on U; columns leave as they settle."""
-    v = domain.from_log(log_v)
+    v = domain.from_log(log_v, 1)
     kv = domain.apply(v)
     u = domain.quotient(x_phi, kv, phi)
     done: tuple[Array, Array, Array] | None = None

@@ -18,7 +18,7 @@ from numba import njit
 from gwntf.engines.cpu.powers import divide_by_powers, exp2_of, log2_of
 from gwntf.engines.cpu.products import LOOSE, T
 from gwntf.engines.cpu.sources import digest_of_sources
-from gwntf.engines.cpu.tile import iterate, judge
+from gwntf.engines.cpu.tile import dot_columns, iterate, judge
 
 FROM_LOG2 = math.log(2)
 
@@ -112,18 +112,28 @@ def products(x, y, out):
 
 
 @njit(**LOOSE)
-def to_natural(v, logs, out):
-    """Out = log v from log2 v, minus infinity where v is zero."""
+def to_natural(v, logs, offset, out):
+    """Out = offset + log v from log2 v, minus infinity where v is zero."""
     zero, none = v.dtype.type(0), v.dtype.type(-np.inf)
     for j in range(v.size):
-        out[j] = v.dtype.type(FROM_LOG2) * logs[j] if v[j] > zero else none
+        out[j] = offset + v.dtype.type(FROM_LOG2) * logs[j] if v[j] > zero else none
 
 
 @njit(**LOOSE)
-def from_natural(logs, v):
-    """Take the exponential."""
+def from_natural(logs, offset, v):
+    """V = exp(logs - offset)."""
     for j in range(v.size):
-        v[j] = exp2_of(logs[j] * v.dtype.type(1 / FROM_LOG2))
+        v[j] = exp2_of((logs[j] - offset) * v.dtype.type(1 / FROM_LOG2))
+
+
+@njit(**LOOSE)
+def raise_to(x, power, offset, spare, out):
+    """Out = x^power exp(offset (power - 1))."""
+    one = x.dtype.type(1)
+    factor = x.dtype.type(np.exp(np.float64(offset) * (np.float64(power) - 1.0)))
+    for j in range(x.size):
+        spare[j] = factor * x[j]
+    divide_by_powers(spare, x, one - power, out)
 
 
 @njit(**LOOSE)
@@ -133,15 +143,6 @@ def sum_columns(x, size, out):
     for i in range(size):
         for t in range(T):
             out[t] += np.float64(x[i * T + t])
-
-
-@njit(**LOOSE)
-def dot_columns(x, y, size, out):
-    """Inner product of every column of x with that of y in float64."""
-    out[:] = 0.0
-    for i in range(size):
-        for t in range(T):
-            out[t] += np.float64(x[i * T + t] * y[i * T + t])
 
 
 @njit(**LOOSE)
@@ -157,12 +158,13 @@ def sum_terms(x, y, phi, psi, log_u, log_v, log_ratio, size, sums):
 
 
 @njit(**LOOSE)
-def write_terms(sums, weights, left, width, terms):
-    """Write the three terms of W of every column from its sums."""
+def write_terms(sums, weights, offsets, left, width, terms):
+    """Write the three terms of W of every column from its sums; U and V were held as exp(-offset) times themselves."""
     reg, alpha, beta = weights
+    a, b = np.float64(offsets[0]), np.float64(offsets[1])
     for t in range(width):
-        entropy = FROM_LOG2 * sums[0, t]
-        terms[0, left + t] = reg * (entropy + FROM_LOG2 * sums[1, t] - sums[3, t])
+        entropy = FROM_LOG2 * sums[0, t] + a * sums[2, t]
+        terms[0, left + t] = reg * (entropy + FROM_LOG2 * sums[1, t] + b * sums[3, t] - sums[3, t])
         terms[1, left + t] = 0.0 if np.isinf(alpha) else alpha * (sums[4, t] - sums[2, t]) - reg * entropy
         terms[2, left + t] = beta * (FROM_LOG2 * sums[5, t] - sums[3, t] + sums[6, t])
 
@@ -178,6 +180,7 @@ def _compile(digest: int) -> Any:
         marginal,
         warm,
         keep,
+        offsets,
         share,
         kernel,
         scratch_size,
@@ -199,22 +202,21 @@ def _compile(digest: int) -> Any:
         xp, yp, u, v, kv, ku, spare, x, y = (
             held[0], held[1], held[2], held[3], held[4], held[5], held[6], held[7], held[8],
         )  # fmt: skip
-        tiny, huge = extremes
         for left in range(0, before * after, T):
             width = min(T, before * after - left)
             load_fibers(X, left, width, size, x)
-            divide_by_powers(x, x, kind(1) - exponents[0], xp)
+            raise_to(x, exponents[0], offsets[0], spare, xp)
             load_fibers(Y, left, width, size, y)
-            divide_by_powers(y, y, kind(1) - exponents[1], yp)
-            v[:] = kind(1) / kind(size)
+            raise_to(y, exponents[1], offsets[1], spare, yp)
+            v[:] = kind(np.exp(-np.float64(offsets[1]))) / kind(size)
             if warm:
                 load_fibers(log_v, left, width, size, ku)
-                from_natural(ku, v)
+                from_natural(ku, offsets[1], v)
             iterate(kernel, held, kept, columnwise, work, done, exponents, limits, size, width)
             bad = columnwise[0]
             bad[:] = kind(0)
-            judge(v, kv, xp, tiny, huge, size, columnwise[1], bad)
-            judge(u, ku, yp, tiny, huge, size, columnwise[1], bad)
+            judge(v, kv, xp, extremes, size, columnwise[1], bad)
+            judge(u, ku, yp, extremes, size, columnwise[1], bad)
             phi, psi, log_u, logs, log_ratio = xp, yp, spare, kv, u
             products(u, kv, phi)
             products(v, ku, psi)
@@ -226,12 +228,12 @@ def _compile(digest: int) -> Any:
             for t in range(width):
                 done[t] = bad[t] == kind(0) or sums[4, t] == 0.0
                 sound[left + t] = done[t]
-            write_terms(sums, weights, left, width, terms)
+            write_terms(sums, weights, offsets, left, width, terms)
             load_fibers(marginal, left, width, size, phi)
             add_scaled(psi, share, phi)
             write_back(phi, done, left, width, size, spare, marginal)
             if keep:
-                to_natural(v, logs, phi)
+                to_natural(v, logs, offsets[1], phi)
                 write_back(phi, done, left, width, size, spare, log_v)
 
     return transport_stack

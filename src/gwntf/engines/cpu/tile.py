@@ -7,10 +7,20 @@ the interpreter lock, so that plain Python threads can share the tiles.
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from gwntf.engines.cpu.powers import divide_by_powers
 from gwntf.engines.cpu.products import LOOSE, T, apply, apply_transposed
+
+@njit(**LOOSE)
+def dot_columns(x, y, size, out):
+    """Inner product of every column of x with that of y in float64."""
+    out[:] = 0.0
+    for i in range(size):
+        for t in range(T):
+            out[t] += np.float64(x[i * T + t] * y[i * T + t])
+
 
 @njit(**LOOSE)
 def settle(u, nu, v, kv, size, width, tol, moved, mass, done, kept):
@@ -34,8 +44,9 @@ def settle(u, nu, v, kv, size, width, tol, moved, mass, done, kept):
 
 
 @njit(**LOOSE)
-def judge(total, product, counts, tiny, huge, size, low, bad):
+def judge(total, product, counts, extremes, size, low, bad):
     """Count the entries of every column that left the range or came near its lower end: see `transport.domains`."""
+    tiny, huge, units = extremes
     zero, one = total.dtype.type(0), total.dtype.type(1)
     low[:] = zero
     for i in range(size):
@@ -43,7 +54,7 @@ def judge(total, product, counts, tiny, huge, size, low, bad):
             low[t] += total[i * T + t]
     for t in range(T):
         bad[t] += zero if low[t] <= huge else one
-        low[t] = tiny * max(low[t], total.dtype.type(size))
+        low[t] = tiny * max(units * low[t], total.dtype.type(size))
     for i in range(size):
         for t in range(T):
             x = product[i * T + t]
