@@ -49,6 +49,13 @@ class NumpyEngine:
         """Return None: the reference goes tile by tile."""
         return None
 
+    def ratio_and_kl(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Divide, and sum x log(x / y) - x + y along the rows."""
+        ratio = x / np.clip(y, np.finfo(y.dtype).smallest_normal, None)
+        logs = x * np.log(ratio, out=np.zeros_like(ratio), where=x > 0)
+        kl = logs.sum(axis=1, dtype=np.float64) + (y - x).sum(axis=1, dtype=np.float64)
+        return ratio, np.where(((x > 0) & (y == 0)).any(axis=1), np.inf, kl)
+
     def map(self, function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
         """Go through the items one after the other."""
         return [function(item) for item in items]

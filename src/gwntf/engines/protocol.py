@@ -81,6 +81,10 @@ class Engine(Protocol):
         """Return a compiled transport for so many fibers of that length, or None to go tile by tile."""
         ...
 
+    def ratio_and_kl(self, x: Array, y: Array) -> tuple[Array, Array]:
+        """Return x / y (zero where both vanish), and KL(x | y) of every row, summed in float64."""
+        ...
+
     def map(self, function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
         """Apply a function to independent items, perhaps several at a time; answers in the order of the items."""
         ...

@@ -23,13 +23,13 @@ from gwntf.engines import ENGINES, get_engine
 from gwntf.estimators.labels import ASSIGN_LABELS, assign, check_clusters
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples, estimator_data
 from gwntf.problem import (
+    KruskalRows,
     NonnegativeTensor,
     as_factors,
     as_real_array,
     as_tensor,
     khatri_rao,
     normalise_samples,
-    reconstruct,
     relative_error,
 )
 from gwntf.solvers import INITS, Callback, LossSpec, Problem, ProgressBar, Stopping, project, solve
@@ -163,7 +163,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.objective_, self.objective_curve_ = result.objective, result.objective_curve
         self.objective_terms_ = result.terms
         self.n_iter_, self.status_ = result.n_iter, result.status
-        self.reconstruction_err_ = relative_error(tensor, reconstruct(result.factors))
+        model = KruskalRows(self.embedding_, self.components_.T, shape[1:])
+        self.reconstruction_err_ = relative_error(tensor, model)
         self._warn_unless_converged()
         return self
 
@@ -222,8 +223,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """Minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries."""
         embedding, scale, tensor = self._embed(X)
-        model = (embedding * scale[:, None]) @ self.components_
-        return -relative_error(tensor, model.reshape(tensor.values.shape))
+        model = KruskalRows(embedding * scale[:, None], self.components_.T, tensor.values.shape[1:])
+        return -relative_error(tensor, model)
 
     # --- the parts ------------------------------------------------------------------------------------------
 

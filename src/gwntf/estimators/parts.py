@@ -27,6 +27,10 @@ from gwntf.solvers import UPDATES, Frobenius, LossSpec, Wasserstein
 from gwntf.transport import TransportLimits, resolve_long_costs
 
 
+_MOST = 16
+"""Scalings of a transport at most where they adapt."""
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class Tensor(Factorization):
     """Order: samples keep their axes; the rows of a 2-D X are folded to `sample_shape`."""
@@ -72,10 +76,10 @@ class Transport(Factorization):
     reg_m_model: float = 1.0
     update: str = "mm"
     inner_iter: int = 1
-    transport_max_iter: int = 10
+    transport_max_iter: int | str = 10
     transport_tol: float = 1e-6
-    kernel_tol: float = 0.01
-    warm_start_memory: float = 2.0**30
+    kernel_tol: float = 0.02
+    warm_start_memory: float = 2.0**29
 
     _own_constraints: ClassVar[Constraints] = {
         "reg": [Interval(numbers.Real, 0, None, closed="neither")],
@@ -83,7 +87,7 @@ class Transport(Factorization):
         "reg_m_model": [Interval(numbers.Real, 0, None, closed="neither")],
         "update": [StrOptions(set(UPDATES))],
         "inner_iter": [Interval(numbers.Integral, 1, None, closed="left")],
-        "transport_max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+        "transport_max_iter": [Interval(numbers.Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "transport_tol": [Interval(numbers.Real, 0, None, closed="left")],
         "kernel_tol": [Interval(numbers.Real, 0, 1, closed="left")],
         "warm_start_memory": [Interval(numbers.Real, 0, None, closed="both")],
@@ -98,13 +102,15 @@ class Transport(Factorization):
         return self._wasserstein().for_new_samples()
 
     def _wasserstein(self) -> Wasserstein:
+        adaptive = self.transport_max_iter == "auto"
         return Wasserstein(
             self.costs_,
             Relaxation(self.reg, self.reg_m_data, self.reg_m_model),
-            TransportLimits(self.transport_max_iter, self.transport_tol),
+            TransportLimits(_MOST if adaptive else int(self.transport_max_iter), self.transport_tol),
             self.update,
             self.inner_iter,
             self.warm_start_memory,
+            adaptive,
         )
 
 

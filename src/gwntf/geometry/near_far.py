@@ -156,8 +156,8 @@ def near_far_parts(points: Points, near: csr_array, n_clusters: int) -> NearFarC
     search = KMeans(n_clusters, n_init=1, max_iter=_ROUNDS, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        search.fit(points.features[subset])
-    _, labels = np.unique(search.predict(points.features), return_inverse=True)
+        search.fit(points.features[subset].astype(np.float64))
+    _, labels = np.unique(search.predict(points.features.astype(np.float64)), return_inverse=True)
     order = np.argsort(labels, kind="stable").astype(np.int64)
     cluster = labels[order].astype(np.int64)
     bounds = np.searchsorted(cluster, np.arange(cluster[-1] + 2)).astype(np.int64)

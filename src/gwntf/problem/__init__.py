@@ -4,7 +4,8 @@ May import `engines` and `core`. Start with `algebra`: unfolding, Khatri-Rao, Kr
 """
 
 from gwntf.problem.algebra import fold, khatri_rao, other_mode_product, other_mode_products, reconstruct, unfold
-from gwntf.problem.factors import as_factors, to_simplex
+from gwntf.problem.blocks import pieces, sample_blocks
+from gwntf.problem.factors import KruskalRows, as_factors, to_simplex
 from gwntf.problem.tensor import (
     NonnegativeTensor,
     as_real_array,
@@ -15,6 +16,7 @@ from gwntf.problem.tensor import (
 )
 
 __all__ = [
+    "KruskalRows",
     "NonnegativeTensor",
     "as_factors",
     "as_real_array",
@@ -22,11 +24,13 @@ __all__ = [
     "fold",
     "fold_samples",
     "khatri_rao",
+    "normalise_samples",
     "other_mode_product",
     "other_mode_products",
-    "normalise_samples",
+    "pieces",
     "reconstruct",
     "relative_error",
+    "sample_blocks",
     "to_simplex",
     "unfold",
 ]

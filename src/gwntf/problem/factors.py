@@ -37,3 +37,15 @@ def to_simplex(factors: Sequence[FloatArray]) -> list[FloatArray]:
     for factor in rest:
         samples = samples * factor.sum(axis=0)
     return [samples, *(factor / factor.sum(axis=0) for factor in rest)]
+
+
+class KruskalRows:
+    """The model of factors, of which blocks of samples are formed when they are asked for."""
+
+    def __init__(self, samples: FloatArray, others: FloatArray, sample_shape: Sequence[int]) -> None:
+        self._samples, self._others, self._shape = samples, others, tuple(sample_shape)
+
+    def __getitem__(self, rows: slice, /) -> FloatArray:
+        """Return a block of samples."""
+        block: FloatArray = self._samples[rows] @ self._others.T
+        return block.reshape(len(block), *self._shape)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gwntf.core import FloatArray, InputError
+from gwntf.problem.blocks import sample_blocks
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,10 @@ def normalise_samples(tensor: NonnegativeTensor, norm: str | None) -> tuple[Nonn
     axes = tuple(range(1, values.ndim))
     if norm is None:
         return tensor, np.ones(len(values), values.dtype)
-    largest = values.max(axis=axes, keepdims=True)
-    scaled = (values / np.where(largest > 0, largest, 1)).astype(np.float64)
     power = 2 if norm == "l2" else 1
-    sums = (scaled**power).sum(axis=axes)
+    norms = np.concatenate([_sample_norms(values[rows], power) for rows in sample_blocks(values.shape)])
     if tensor.observed is not None:
-        sums /= tensor.observed.mean(axis=axes)
-    norms = largest.reshape(-1).astype(np.float64) * sums ** (1 / power)
+        norms /= tensor.observed.mean(axis=axes) ** (1 / power)
     if norms.max() > np.finfo(values.dtype).max:
         allowed = "smaller numbers, or dtype='float64' for float32 data"
         raise InputError("X", f"a sample whose norm {norms.max():g} is out of range", allowed)
@@ -92,21 +90,43 @@ def normalise_samples(tensor: NonnegativeTensor, norm: str | None) -> tuple[Nonn
     return NonnegativeTensor(divided, tensor.observed), scale
 
 
-def relative_error(tensor: NonnegativeTensor, model: FloatArray) -> float:
-    """|X - X^| / |X| over the observed entries, in the Frobenius norm."""
-    difference = tensor.values - model
-    if tensor.observed is not None:
-        difference = np.where(tensor.observed, difference, 0)
-    size = _norm(tensor.values)
-    return _norm(difference) / size if size > 0 else _norm(difference)
+def _sample_norms(block: FloatArray, power: int) -> FloatArray:
+    """Norms of some samples, summed in float64 without overflow."""
+    rows = block.reshape(len(block), -1).astype(np.float64)
+    largest = rows.max(axis=1)
+    rows /= np.where(largest > 0, largest, 1)[:, None]
+    norms: FloatArray = largest * (rows**power).sum(axis=1) ** (1 / power)
+    return norms
+
+
+class Rows(Protocol):
+    """A tensor of which blocks of samples can be had: an array, or a model that forms them."""
+
+    def __getitem__(self, rows: slice, /) -> FloatArray:
+        """Return a block of samples."""
+        ...
+
+
+def relative_error(tensor: NonnegativeTensor, model: Rows) -> float:
+    """|X - X^| / |X| over the observed entries, in the Frobenius norm, a block of samples at a time."""
+    errors, sizes = [], []
+    for rows in sample_blocks(tensor.values.shape):
+        values = tensor.values[rows].astype(np.float64)
+        difference = values - model[rows]
+        if tensor.observed is not None:
+            difference[~tensor.observed[rows]] = 0
+        errors.append(_norm(difference))
+        sizes.append(_norm(values))
+    error, size = math.hypot(*errors), math.hypot(*sizes)
+    return error / size if size > 0 else error
 
 
 def _norm(values: FloatArray) -> float:
-    """Frobenius norm, summed in float64 without overflow."""
+    """Frobenius norm, without overflow."""
     largest = float(np.abs(values).max())
     if largest == 0 or not math.isfinite(largest):
         return largest
-    return largest * math.sqrt(np.square(values.astype(np.float64) / largest).sum())
+    return largest * math.sqrt(np.square(values / largest).sum())
 
 
 def as_real_array(values: Any, name: str, allowed: str = "an array of real numbers") -> NDArray[Any]:

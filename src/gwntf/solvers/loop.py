@@ -20,6 +20,9 @@ from gwntf.updates import penalty
 
 _log = logging.getLogger(__name__)
 
+_SLOW = 1e-3
+"""Relative fall of F at which the data term is evaluated more exactly, where it can be."""
+
 
 @dataclass(frozen=True)
 class Stopping:
@@ -67,12 +70,15 @@ def run(
             factors, terms = moved, next_terms
             curve.append(terms.total)
             _log.debug("restart %d, iteration %d: F = %.10g", restart, iteration, terms.total)
-            news = Iteration(restart, iteration, terms.total, terms, loss.finish(factors))
-            asked = [callback(news) for callback in callbacks]
-            if any(asked):
-                status = Status.STOPPED
-                break
-            if stopping.tol > 0 and (verdict := _verdict(curve, stopping.tol, size)):
+            if callbacks:
+                news = Iteration(restart, iteration, terms.total, terms, loss.finish(factors))
+                if any([callback(news) for callback in callbacks]):
+                    status = Status.STOPPED
+                    break
+            fall = _fall(curve, size)
+            if fall <= max(stopping.tol, _SLOW) and loss.refine():
+                continue
+            if stopping.tol > 0 and (verdict := _verdict(fall, stopping.tol)):
                 status = verdict
                 break
         last = [loss.engine.to_numpy(a) for a in loss.finish(factors)]
@@ -96,10 +102,13 @@ def assess(
     return evaluation, ObjectiveTerms(evaluation.modes, evaluation.misfit, smoothness)
 
 
-def _verdict(curve: Sequence[float], tol: float, size: float) -> Status | None:
-    """Whether the last iteration was small enough to be the last."""
-    fall = curve[-2] - curve[-1]
-    small = tol * max(abs(curve[-1]), size)
-    if fall > small:
+def _fall(curve: Sequence[float], size: float) -> float:
+    """By which part of max(|F|, size of X) the last iteration lowered F."""
+    return (curve[-2] - curve[-1]) / max(abs(curve[-1]), size)
+
+
+def _verdict(fall: float, tol: float) -> Status | None:
+    """Whether an iteration was small enough to be the last."""
+    if fall > tol:
         return None
-    return Status.CONVERGED if fall >= -small else Status.ROSE
+    return Status.CONVERGED if fall >= -tol else Status.ROSE

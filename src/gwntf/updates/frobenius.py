@@ -33,9 +33,7 @@ def least_squares_factor(
     if graph is not None:
         numerator = numerator + graph.weight * (graph.matrix @ a)
         denominator = denominator + graph.weight * graph.degree * a
-    tiny = float(xp.finfo(a.dtype).smallest_normal)
-    moved = a * (numerator / xp.maximum(denominator, xp.full_like(denominator, tiny)))
-    return xp.where(a > 0, moved, xp.zeros_like(a))
+    return a * numerator / xp.clip(denominator, float(xp.finfo(a.dtype).smallest_normal), None)
 
 
 def unit_columns(engine: Engine, factors: Sequence[Array]) -> list[Array]:

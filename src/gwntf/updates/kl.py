@@ -16,14 +16,10 @@ from gwntf.geometry import SampleGraph
 from gwntf.updates.graph_term import SampleRule
 
 
-def ratio_to_model(
-    engine: Engine, target: Array, model: Array, observed: Array | None, share: float = 1.0
-) -> Array:
-    """Psi_bar / X^, zero where both vanish; where nothing was observed it is the part of Psi_bar that `target` is."""
+def ratio_to_model(engine: Engine, target: Array, model: Array) -> Array:
+    """Psi_bar / X^, zero where both vanish."""
     xp = engine.xp
-    tiny = float(xp.finfo(model.dtype).smallest_normal)
-    ratio = target / xp.clip(model, tiny, None)
-    return ratio if observed is None else xp.where(observed, ratio, xp.full_like(ratio, share))
+    return target / xp.clip(model, float(xp.finfo(model.dtype).smallest_normal), None)
 
 
 def simplex_step(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import FloatArray, Relaxation
+from gwntf.engines.cpu.entrywise import ratio_and_kl
 from gwntf.engines.cpu.products import T, scratch_size
 from gwntf.engines.cpu.stack import transport_stack
 from gwntf.engines.cpu.threads import Threads
@@ -38,6 +39,12 @@ class CpuEngine(NumpyEngine):
     def map(self, function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
         """Share the items among threads."""
         return self._threads.map(function, list(items))
+
+    def ratio_and_kl(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Divide and sum in one pass."""
+        ratio, kl = np.empty_like(x), np.empty(len(x))
+        ratio_and_kl(x, y, np.finfo(x.dtype).smallest_normal, ratio, kl)
+        return ratio, kl
 
     def tile_columns(self, length: int) -> int:
         """Return a whole number of compiled tiles, or what keeps BLAS busy along a long dense kernel."""

@@ -33,8 +33,8 @@ def scratch_size(form: KernelForm) -> int:
         cells = math.prod(sizes)
         return (cells + max(cells // sizes[0], 2 * max(sizes))) * T
     if isinstance(form, NearFarForm):
-        places, clusters = form.field.shape
-        return int(clusters * (group_size(clusters) + 1) + 2 * places) * T
+        clusters = form.field.shape[1]
+        return int(clusters * (group_size(clusters) + 1)) * T
     return T
 
 
@@ -129,31 +129,23 @@ def multiply_exponential(scale, ratio, V, B, size, width, work):
 
 @njit(**LOOSE)
 def multiply_near_far(kernel, V, B, work):
-    """B = K V: sums over clusters seen from every other, their field at each place, then the near pairs."""
+    """B = K V, in the order of places: sums over clusters seen from every other, their field, then near pairs."""
     places, clusters = kernel.field.shape
     group = group_size(clusters)
     sums, seen = work[: clusters * group * T], work[clusters * group * T : clusters * (group + 1) * T]
-    inner = work[clusters * (group + 1) * T : (clusters * (group + 1) + places) * T]
-    outer = work[(clusters * (group + 1) + places) * T :]
-    inner[:] = V.dtype.type(0)
-    for k in range(places):
-        if kernel.order[k] >= 0:
-            copy_row(V, kernel.order[k] * T, inner, k * T)
     for first in range(0, clusters, group):
         last = min(first + group, clusters)
         for d in range(clusters):
             low, high = kernel.bounds[d], kernel.bounds[d + 1]
-            part, out = inner[low * T : high * T], sums[d * group * T :]
+            part, out = V[low * T : high * T], sums[d * group * T :]
             multiply_dense(kernel.transposed, first, low, last - first, high - low, part, out)
         for c in range(first, last):
             low, high = kernel.bounds[c], kernel.bounds[c + 1]
             for d in range(clusters):
                 copy_row(sums, (d * group + c - first) * T, seen, d * T)
-            multiply_dense(kernel.field, low, 0, high - low, clusters, seen, outer[low * T : high * T])
+            multiply_dense(kernel.field, low, 0, high - low, clusters, seen, B[low * T : high * T])
     for k in range(places):
-        if kernel.order[k] >= 0:
-            add_neighbors(kernel, k, inner, outer[k * T : (k + 1) * T])
-            copy_row(outer, k * T, B, kernel.order[k] * T)
+        add_neighbors(kernel, k, V, B[k * T : (k + 1) * T])
 
 
 @njit(**LOOSE)
@@ -238,6 +230,30 @@ def _symmetric(kernel: Any) -> Any:
     return lambda kernel, V, B, size, width, work: multiply_near_far(
         kernel, V, B, work
     )
+
+
+def row_count(kernel: Any, size: Any) -> Any:
+    """How many rows a tile has for fibers of that size (inside compiled code)."""
+    raise NotImplementedError("only inside compiled code")
+
+
+def row_source(kernel: Any, i: Any) -> Any:
+    """Which element of a fiber row i of a tile holds; -1 for none (inside compiled code)."""
+    raise NotImplementedError("only inside compiled code")
+
+
+@overload(row_count)
+def _row_count(kernel, size):  # noqa: ARG001
+    if _form(kernel) is NearFarForm:
+        return lambda kernel, size: len(kernel.order)
+    return lambda kernel, size: size
+
+
+@overload(row_source)
+def _row_source(kernel, i):  # noqa: ARG001
+    if _form(kernel) is NearFarForm:
+        return lambda kernel, i: kernel.order[i]
+    return lambda kernel, i: i
 
 
 def length_of(axis: Any) -> Any:

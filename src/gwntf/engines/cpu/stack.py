@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from gwntf.engines.cpu.powers import divide_by_powers, exp2_of, log2_of
-from gwntf.engines.cpu.products import LOOSE, T
+from gwntf.engines.cpu.products import LOOSE, T, row_count, row_source
 from gwntf.engines.cpu.sources import digest_of_sources
 from gwntf.engines.cpu.tile import dot_columns, iterate, judge
 
@@ -24,61 +24,65 @@ FROM_LOG2 = math.log(2)
 
 
 @njit(**LOOSE)
-def load_fibers(stack, left, width, size, tile):
+def load_fibers(kernel, stack, left, width, size, tile):
     """Copy fibers into a tile, zeros beyond them, in runs that share their place on the leading axis."""
     after = stack.shape[2]
-    if width < T:
+    if width < T or size > stack.shape[1]:
         tile[:] = tile.dtype.type(0)
     if after == 1:
         for t in range(width):
             fiber = stack[left + t]
             for i in range(size):
-                tile[i * T + t] = fiber[i, 0]
+                if row_source(kernel, i) >= 0:
+                    tile[i * T + t] = fiber[row_source(kernel, i), 0]
         return
     t = 0
     while t < width:
         p, q = (left + t) // after, (left + t) % after
         run = min(width - t, after - q)
         for i in range(size):
-            source = stack[p, i, q : q + run]
-            target = tile[i * T + t : i * T + t + run]
-            for s in range(run):
-                target[s] = source[s]
+            if row_source(kernel, i) >= 0:
+                source = stack[p, row_source(kernel, i), q : q + run]
+                target = tile[i * T + t : i * T + t + run]
+                for s in range(run):
+                    target[s] = source[s]
         t += run
 
 
 @njit(**LOOSE)
-def store_fibers(tile, left, width, size, stack):
+def store_fibers(kernel, tile, left, width, size, stack):
     """Write a tile to its fibers."""
     after = stack.shape[2]
     if after == 1:
         for t in range(width):
             fiber = stack[left + t]
             for i in range(size):
-                fiber[i, 0] = tile[i * T + t]
+                if row_source(kernel, i) >= 0:
+                    fiber[row_source(kernel, i), 0] = tile[i * T + t]
         return
     t = 0
     while t < width:
         p, q = (left + t) // after, (left + t) % after
         run = min(width - t, after - q)
         for i in range(size):
-            target = stack[p, i, q : q + run]
-            source = tile[i * T + t : i * T + t + run]
-            for s in range(run):
-                target[s] = source[s]
+            if row_source(kernel, i) >= 0:
+                target = stack[p, row_source(kernel, i), q : q + run]
+                source = tile[i * T + t : i * T + t + run]
+                for s in range(run):
+                    target[s] = source[s]
         t += run
 
 
 @njit(**LOOSE)
-def write_back(tile, sound, left, width, size, old, stack):
+def write_back(kernel, tile, sound, left, width, size, old, stack):
     """Write the sound columns of a tile to their fibers; the others keep what they have."""
     if not sound[:width].all():
-        load_fibers(stack, left, width, size, old)
+        load_fibers(kernel, stack, left, width, size, old)
         for t in range(width):
             if not sound[t]:
                 for i in range(size):
                     tile[i * T + t] = old[i * T + t]
-    store_fibers(tile, left, width, size, stack)
+    store_fibers(kernel, tile, left, width, size, stack)
 
 
 @njit(**LOOSE)
@@ -193,7 +197,8 @@ def _compile(digest: int) -> Any:
     ):
         """Transport every fiber, tile by tile; unsound columns are left untouched."""
         salt = digest  # noqa: F841
-        before, size, after = X.shape
+        before, length, after = X.shape
+        size = row_count(kernel, length)
         kind = X.dtype.type
         held = np.empty((9, size * T), X.dtype)
         kept = np.empty((3, size * T if limits[1] > 0 else 0), X.dtype)
@@ -204,13 +209,13 @@ def _compile(digest: int) -> Any:
         )  # fmt: skip
         for left in range(0, before * after, T):
             width = min(T, before * after - left)
-            load_fibers(X, left, width, size, x)
+            load_fibers(kernel, X, left, width, size, x)
             raise_to(x, exponents[0], offsets[0], spare, xp)
-            load_fibers(Y, left, width, size, y)
+            load_fibers(kernel, Y, left, width, size, y)
             raise_to(y, exponents[1], offsets[1], spare, yp)
-            v[:] = kind(np.exp(-np.float64(offsets[1]))) / kind(size)
+            v[:] = kind(np.exp(-np.float64(offsets[1]))) / kind(length)
             if warm:
-                load_fibers(log_v, left, width, size, ku)
+                load_fibers(kernel, log_v, left, width, size, ku)
                 from_natural(ku, offsets[1], v)
             iterate(kernel, held, kept, columnwise, work, done, exponents, limits, size, width)
             bad = columnwise[0]
@@ -229,12 +234,12 @@ def _compile(digest: int) -> Any:
                 done[t] = bad[t] == kind(0) or sums[4, t] == 0.0
                 sound[left + t] = done[t]
             write_terms(sums, weights, offsets, left, width, terms)
-            load_fibers(marginal, left, width, size, phi)
+            load_fibers(kernel, marginal, left, width, size, phi)
             add_scaled(psi, share, phi)
-            write_back(phi, done, left, width, size, spare, marginal)
+            write_back(kernel, phi, done, left, width, size, spare, marginal)
             if keep:
                 to_natural(v, logs, offsets[1], phi)
-                write_back(phi, done, left, width, size, spare, log_v)
+                write_back(kernel, phi, done, left, width, size, spare, log_v)
 
     return transport_stack
 

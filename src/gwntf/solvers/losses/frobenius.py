@@ -14,7 +14,7 @@ from gwntf.core import Array
 from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph
 from gwntf.problem import NonnegativeTensor, khatri_rao, other_mode_product
-from gwntf.solvers.losses.blocks import sample_blocks
+from gwntf.problem.blocks import sample_blocks
 from gwntf.solvers.losses.protocol import Evaluation
 from gwntf.updates import least_squares_factor, other_grams, unit_columns
 
@@ -47,8 +47,9 @@ class FrobeniusLoss:
         self.observed = None if tensor.observed is None else engine.asarray(tensor.observed)
         self._rows = self.data.reshape(self.data.shape[0], -1)
         rows = tensor.values.reshape(len(tensor.values), -1)
-        self.sample_scales = 0.5 * np.square(rows, dtype=np.float64).sum(axis=1)
+        self.sample_scales = 0.5 * np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
         self._sizes = engine.asarray(self.sample_scales)
+        self._size = float(self.sample_scales.sum())
         self._order = len(self.data.shape)
         self._held: tuple[list[Array], Array] | None = None
 
@@ -59,9 +60,8 @@ class FrobeniusLoss:
     def evaluate(self, factors: Sequence[Array]) -> Evaluation:
         """Return 1/2 |X - X^|^2; where entries are missing, also X_(1)' A(1) of the filled data."""
         if self.observed is None:
-            by_sample, others = self._values(factors), None
-        else:
-            by_sample, _, others = self._filled(factors)
+            return Evaluation((None,) * self._order, self._value(factors), None)
+        by_sample, _, others = self._filled(factors)
         return Evaluation((None,) * self._order, float(self.engine.xp.sum(by_sample)), others)
 
     def advance(
@@ -80,6 +80,10 @@ class FrobeniusLoss:
         """Scale the columns of all but the sample factor to length one, once, as the authors of GNMF do."""
         return unit_columns(self.engine, factors)
 
+    def refine(self) -> bool:
+        """Return False: it is exact."""
+        return False
+
     def sample_step(self, factors: Sequence[Array]) -> tuple[Array, Array]:
         """Update the samples by themselves."""
         if self.observed is None:
@@ -87,6 +91,14 @@ class FrobeniusLoss:
         else:
             by_sample, product, _ = self._filled(factors)
         return least_squares_factor(self.engine, factors, product, 0, None), by_sample
+
+    def _value(self, factors: Sequence[Array]) -> float:
+        """1/2 |X - X^|^2 from Gram matrices; nothing is missing."""
+        xp = self.engine.xp
+        a = xp.astype(factors[0], xp.float64, copy=False)
+        cross = xp.sum(a * self._sample_product(factors))
+        rest = other_grams([xp.astype(factor, xp.float64, copy=False) for factor in factors], 0)
+        return max(0.0, float(self._size + 0.5 * xp.sum((a.T @ a) * rest) - cross))
 
     def _values(self, factors: Sequence[Array]) -> Array:
         """1/2 |x - x^|^2 of every sample from Gram matrices, in float64; nothing is missing."""

@@ -86,6 +86,10 @@ class Loss(Protocol):
         """Bring the last factors into the scale in which they are returned."""
         ...
 
+    def refine(self) -> bool:
+        """Evaluate more exactly from now on, and say whether that was possible."""
+        ...
+
     def sample_step(self, factors: Sequence[Array]) -> tuple[Array, Array]:
         """One step of every sample by itself, without graph; also the value of each sample before it."""
         ...

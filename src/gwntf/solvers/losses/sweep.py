@@ -18,8 +18,8 @@ from gwntf.core import Array, Relaxation
 from gwntf.engines import Engine
 from gwntf.geometry import Kernel
 from gwntf.problem import khatri_rao
-from gwntf.solvers.losses.blocks import pieces, sample_blocks
-from gwntf.transport import PlanTerms, TransportLimits, kl_columns, transport_mode
+from gwntf.problem.blocks import pieces, sample_blocks
+from gwntf.transport import PlanTerms, TransportLimits, transport_mode
 from gwntf.updates import ratio_to_model
 
 
@@ -144,8 +144,10 @@ def _by_samples(
             model = (a @ other.T).reshape(*x.shape)
             mask = None if observed is None else observed[rows]
             seen = model if mask is None else model * mask
-            target, terms, by_sample = _compare(sweep, modes, rows.start, x, seen)
-            ratio = ratio_to_model(engine, target, model, mask, share).reshape(x.shape[0], -1)
+            ratio, terms, by_sample = _compare(sweep, modes, rows.start, x, seen)
+            if mask is not None:
+                ratio = xp.where(mask, ratio, xp.full_like(ratio, share))
+            ratio = ratio.reshape(x.shape[0], -1)
         return Swept(terms, by_sample, Products(ratio @ other, ratio.T @ a))
 
     blocks = engine.map(visit, sample_blocks(data.shape))
@@ -162,17 +164,17 @@ def _by_samples(
 def _compare(
     sweep: Sweep, modes: tuple[int, ...], place: int, x: Array, seen: Array
 ) -> tuple[Array, dict[int, PlanTerms], Array]:
-    """Target of the model, cost by mode and by sample of one block of samples."""
+    """Psi_bar / X^ (its part), cost by mode and cost by sample of one block of samples."""
     xp = sweep.engine.xp
     if not modes:
-        columns = [tensor.reshape(tensor.shape[0], -1).T for tensor in (x, seen)]
-        return x, {}, kl_columns(sweep.engine, *columns)
+        ratio, by_sample = sweep.engine.ratio_and_kl(*(part.reshape(part.shape[0], -1) for part in (x, seen)))
+        return ratio.reshape(*x.shape), {}, by_sample
     target = xp.zeros_like(x)
-    terms, by_sample = {}, []
+    terms, costs = {}, []
     for mode in modes:
         terms[mode], leading = sweep.transport(mode, place, x, seen, target)
-        by_sample.append(xp.sum(leading.reshape(x.shape[0], -1), axis=1))
-    return target, terms, reduce(add, by_sample)
+        costs.append(xp.sum(leading.reshape(x.shape[0], -1), axis=1))
+    return ratio_to_model(sweep.engine, target, seen), terms, reduce(add, costs)
 
 
 def _by_columns(
@@ -192,7 +194,9 @@ def _by_columns(
             seen = model if mask is None else model * mask
             target = xp.zeros_like(x)
             terms, _ = sweep.transport(0, columns.start, x, seen, target)
-            ratio = ratio_to_model(engine, target, model, mask, 1 / len(sweep.modes))
+            ratio = ratio_to_model(engine, target, seen)
+            if mask is not None:
+                ratio = xp.where(mask, ratio, xp.full_like(ratio, 1 / len(sweep.modes)))
         return Swept({0: terms}, None, Products(ratio @ b, ratio.T @ first))
 
     blocks = engine.map(visit, pieces(rows.shape[1], engine.tile_columns(rows.shape[0])))

@@ -19,6 +19,8 @@ from gwntf.updates import RULES, other_masses, printed_factor, simplex_step
 
 UPDATES = (*RULES, "paper")
 
+_FEW = 2
+
 
 @dataclass(frozen=True)
 class Wasserstein:
@@ -32,6 +34,8 @@ class Wasserstein:
         lam, alpha, beta.
     limits : TransportLimits
         Accuracy of the transports.
+    adaptive : bool
+        Whether a fit begins with two scalings a transport and doubles them, up to the limit, as F settles.
     update : {"mm", "multiplicative", "paper"}
         Factor rule; "mm" never raises F.
     inner_iter : int
@@ -46,6 +50,7 @@ class Wasserstein:
     update: str = "mm"
     inner_iter: int = 1
     warm_limit: float = math.inf
+    adaptive: bool = False
 
     def __post_init__(self) -> None:
         if self.relaxation.psi == 1.0 and any(cost is not None for cost in self.costs):
@@ -80,6 +85,7 @@ class TransportLoss:
         self.data = engine.asarray(tensor.values)
         self.observed = None if tensor.observed is None else engine.asarray(tensor.observed)
         self.sample_scales = tensor.values.reshape(len(tensor.values), -1).sum(axis=1, dtype=np.float64)
+        self._scalings = spec.limits.max_iter
         self._warm = WarmStarts(engine, len(self.transported) * tensor.values.nbytes <= spec.warm_limit)
 
     @property
@@ -93,8 +99,10 @@ class TransportLoss:
         return self.spec.relaxation.reg_m_model * len(self.transported) if self.transported else 1.0
 
     def forget(self) -> None:
-        """Drop the warm starts."""
+        """Drop the warm starts, and begin with few scalings where they adapt."""
         self._warm.clear()
+        if self.spec.adaptive:
+            self._scalings = min(_FEW, self.spec.limits.max_iter)
 
     def evaluate(self, factors: Sequence[Array]) -> Evaluation:
         """Solve the transports at these factors; return their value, and the sweep for the factor step."""
@@ -117,6 +125,12 @@ class TransportLoss:
         """Leave them: the rules keep the scale (the printed one has none to keep)."""
         return list(factors)
 
+    def refine(self) -> bool:
+        """Double the scalings of a transport, up to the limit."""
+        more = min(2 * self._scalings, self.spec.limits.max_iter)
+        grown, self._scalings = more > self._scalings, more
+        return grown
+
     def sample_step(self, factors: Sequence[Array]) -> tuple[Array, Array]:
         """Take the numerator w_N of the samples, divided by the mass of the components."""
         swept = self._sweep(factors, self.transported)
@@ -135,5 +149,6 @@ class TransportLoss:
 
     def _sweep(self, factors: Sequence[Array], modes: tuple[int, ...]) -> Swept:
         spec = self.spec
-        sweep = Sweep(self.engine, self.kernels, spec.relaxation, spec.limits, self._warm, modes)
+        limits = replace(spec.limits, max_iter=self._scalings)
+        sweep = Sweep(self.engine, self.kernels, spec.relaxation, limits, self._warm, modes)
         return sweep(self.data, self.observed, factors)

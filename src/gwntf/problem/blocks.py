@@ -6,11 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 
 _BLOCK_ENTRIES = 2**17
+_FIBERS = 128
 
 
 def sample_blocks(shape: Sequence[int]) -> Iterator[slice]:
-    """Cut the samples of a tensor of that shape into blocks."""
-    return pieces(shape[0], max(1, _BLOCK_ENTRIES // max(1, math.prod(shape[1:]))))
+    """Cut the samples of a tensor of that shape into blocks, each with a good number of fibers along every axis."""
+    size = max(1, math.prod(shape[1:]))
+    fewest = size // max(1, *shape[1:])
+    return pieces(shape[0], max(1, _BLOCK_ENTRIES // size, _FIBERS // max(1, fewest)))
 
 
 def pieces(size: int, step: int) -> Iterator[slice]:

@@ -1,0 +1,31 @@
+"""Run all cases, or those named."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks import fits, long_modes, memory, peers, short_modes
+from benchmarks.harness import save
+from benchmarks.report import write_report
+
+CASES = {
+    case.__name__.replace("_", "-"): case
+    for module in (short_modes, long_modes, fits, peers, memory)
+    for case in module.CASES
+}
+
+
+def main() -> None:
+    """Run, save, report."""
+    names = sys.argv[1:] or list(CASES)
+    for name in names:
+        sys.stderr.write(f"{name}\n")
+        outcome = CASES[name]()
+        save(name, outcome)
+        for claim in outcome.claims:
+            target = "" if claim.target is None else f"  (target {claim.target:g}, met: {claim.met})"
+            sys.stderr.write(f"  {claim.what}: {claim.value:.3g}{target}\n")
+    write_report(list(CASES))
+
+
+main()

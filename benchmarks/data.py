@@ -1,0 +1,31 @@
+"""Data that several cases share."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from gwntf import GWNTF
+from gwntf.core import FloatArray, Relaxation
+from gwntf.datasets import load_coil20, load_pie_pose27
+from gwntf.problem import as_tensor, normalise_samples, reconstruct
+
+RELAXATION = Relaxation(0.01, 1.0, 1.0)
+
+
+@cache
+def images(name: str) -> tuple[FloatArray, FloatArray]:
+    """COIL20 or PIE_pose27 as the loss sees it (samples of length one, float32), and its labels."""
+    X, y = load_coil20() if name == "coil20" else load_pie_pose27()
+    tensor, _ = normalise_samples(as_tensor(X.astype(np.float32).reshape(-1, 32, 32)), "l2")
+    return tensor.values, y
+
+
+@cache
+def model_of(name: str, rank: int) -> FloatArray:
+    """Return the model of a short fit: what transports see in the middle of a fit."""
+    X, _ = images(name)
+    costs = (None, "grid", "grid")
+    fitted = GWNTF(rank, costs=costs, graph_reg=1e4, max_iter=15, tol=0, random_state=0).fit(X)
+    return reconstruct(fitted.factors_).astype(np.float32)

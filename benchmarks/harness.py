@@ -1,0 +1,105 @@
+"""Timing that is fair: one process, variants in turn, medians with their spread."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from gwntf.io import atomic_path
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("gwntf", "numpy", "scipy", "scikit-learn", "numba", "POT", "tensorly")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one variant: the median of its turns, the fastest and the slowest."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A figure and what it should be.
+
+    Attributes
+    ----------
+    what : str
+        In words.
+    value : float
+        As measured.
+    target : float or None
+        As hoped for; None if it is only reported.
+    at_least : bool
+        Whether more is better.
+    """
+
+    what: str
+    value: float
+    target: float | None = None
+    at_least: bool = True
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target was reached."""
+        if self.target is None:
+            return None
+        return self.value >= self.target if self.at_least else self.value <= self.target
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a case found."""
+
+    title: str
+    timings: Mapping[str, Timing]
+    claims: Sequence[Claim]
+    notes: Sequence[str] = field(default_factory=tuple)
+
+
+def race(variants: Mapping[str, Callable[[], Any]], turns: int = 7) -> dict[str, Timing]:
+    """Time variants in turn, after one turn that is not counted."""
+    seconds: dict[str, list[float]] = {name: [] for name in variants}
+    for turn in range(turns + 1):
+        for name, run in variants.items():
+            start = time.perf_counter()
+            run()
+            if turn:
+                seconds[name].append(time.perf_counter() - start)
+    return {name: Timing(statistics.median(s), min(s), max(s)) for name, s in seconds.items()}
+
+
+def machine() -> dict[str, Any]:
+    """Versions and machine."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    found: dict[str, Any] = {package: version(package) for package in PACKAGES}
+    return found | {"python": platform.python_version(), "processor": _processor(), "cores": cores}
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def save(name: str, outcome: Outcome) -> None:
+    """Write a result, whole or not at all."""
+    record = asdict(outcome)
+    for claim, given in zip(record["claims"], outcome.claims, strict=True):
+        claim["met"] = given.met
+    record |= {"command": f"python -m benchmarks {name}", "machine": machine()}
+    RESULTS.mkdir(exist_ok=True)
+    with atomic_path(RESULTS / f"{name}.json") as aside:
+        aside.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,168 @@
+"""Transport along image axes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numba
+import numpy as np
+import ot
+
+from benchmarks.data import RELAXATION, images, model_of
+from benchmarks.harness import Claim, Outcome, race
+from gwntf.core import FloatArray
+from gwntf.engines import Engine, get_engine
+from gwntf.engines.cpu.powers import FLAGS, JIT, divide_by_powers, over_power
+from gwntf.geometry import build_kernel, grid_cost
+from gwntf.problem.blocks import sample_blocks
+from gwntf.transport import TransportLimits, transport_mode
+
+LIMITS = TransportLimits(10, 0.0)
+
+
+def transport(
+    engine: Engine, cost: FloatArray, X: FloatArray, Y: FloatArray, mode: int, dtype: Any = np.float32
+) -> FloatArray:
+    """Psi of one mode, block by block as in a fit; the reference engine takes the tensor whole."""
+    X, Y = X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
+    kernel = build_kernel(cost, RELAXATION.reg, engine, dtype)
+    psi, log_v = np.zeros_like(X), np.zeros_like(X)
+
+    def visit(rows: slice) -> None:
+        transport_mode(
+            engine,
+            kernel,
+            X[rows],
+            Y[rows],
+            mode,
+            RELAXATION,
+            LIMITS,
+            marginal=psi[rows],
+            share=1.0,
+            log_v=log_v[rows],
+            warm=False,
+        )
+
+    engine.map(visit, [slice(0, len(X))] if engine.name == "numpy" else sample_blocks(X.shape))
+    return psi
+
+
+def _pot_seconds(cost: FloatArray, X: FloatArray, Y: FloatArray, columns: int = 200) -> float:
+    """Seconds of POT for all columns of mode 1, from a sample of them; ten scalings each, nothing else."""
+    x, y = (T.transpose(1, 0, 2).reshape(32, -1).astype(np.float64) for T in (X, Y))
+    full = np.flatnonzero((x.sum(axis=0) > 0) & (y.sum(axis=0) > 0))
+    chosen = np.random.default_rng(0).permutation(full)[:columns]
+    pairs = [(x[:, j].copy(), y[:, j].copy()) for j in chosen]
+    start = time.perf_counter()
+    for a, b in pairs:
+        ot.unbalanced.sinkhorn_knopp_unbalanced(
+            a, b, cost, RELAXATION.reg, 1.0, numItermax=10, stopThr=0.0, reg_type="entropy"
+        )
+    return (time.perf_counter() - start) / len(pairs) * x.shape[1]
+
+
+def image_modes() -> Outcome:
+    """32 x 46,080, ten scalings, float32, on COIL20 itself."""
+    X, Y = images("coil20")[0], model_of("coil20", 20)
+    numpy, cpu = get_engine("numpy"), get_engine("cpu")
+    grid = grid_cost(32)
+    other = grid + 1e-9 * np.random.default_rng(0).random(grid.shape)
+    turns: dict[str, Callable[[], Any]] = {}
+    for mode in (1, 2):
+        turns[f"NumPy, axis {mode}"] = partial(transport, numpy, grid, X, Y, mode)
+        turns[f"compiled, dense kernel, axis {mode}"] = partial(transport, cpu, other, X, Y, mode)
+        turns[f"compiled, exponential kernel, axis {mode}"] = partial(transport, cpu, grid, X, Y, mode)
+    timings = race(turns)
+    claims = []
+    for mode in (1, 2):
+        exact = transport(numpy, grid, X, Y, mode, np.float64)
+        base = timings[f"NumPy, axis {mode}"].median
+        for kind, cost, target in (("dense", other, 3.5), ("exponential", grid, 4.5)):
+            ratio = base / timings[f"compiled, {kind} kernel, axis {mode}"].median
+            claims.append(Claim(f"times faster than NumPy, {kind} kernel, axis {mode}", ratio, target))
+            found = transport(cpu, cost, X, Y, mode)
+            error = float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
+            claims.append(
+                Claim(f"relative error against float64, {kind} kernel, axis {mode}", error, 1e-5, False)
+            )
+    pot = _pot_seconds(grid, X, Y)
+    fast = timings["compiled, exponential kernel, axis 1"].median
+    claims.append(Claim("times faster than POT column by column", pot / fast, 400))
+    return Outcome(
+        "Transport along an image axis: 32 x 46,080, ten scalings, float32",
+        timings,
+        claims,
+        ["POT is timed on 200 columns and extrapolated.", "The last axis has no neighbouring fibers in memory."],
+    )
+
+
+def long_grids() -> Outcome:
+    """Exponential kernels at equal total size, whatever the length."""
+    rng = np.random.default_rng(0)
+    numpy, cpu = get_engine("numpy"), get_engine("cpu")
+    turns: dict[str, Callable[[], Any]] = {}
+    for length in (32, 256, 2048):
+        shape = (8, length, 46_080 * 4 // length)
+        X, Y = (rng.random(shape, np.float32) + 0.01 for _ in range(2))
+        turns[f"dense product, I = {length}"] = partial(transport, numpy, grid_cost(length), X, Y, 1)
+        turns[f"exponential kernel, I = {length}"] = partial(transport, cpu, grid_cost(length), X, Y, 1)
+    timings = race(turns, turns=3)
+    ratio = timings["dense product, I = 2048"].median / timings["exponential kernel, I = 2048"].median
+    growth = timings["exponential kernel, I = 2048"].median / timings["exponential kernel, I = 32"].median
+    return Outcome(
+        "Exponential kernels: 1,474,560 entries, ten scalings, float32",
+        timings,
+        [
+            Claim("times faster than the dense product at I = 2048", ratio, 20),
+            Claim("time at I = 2048 over time at I = 32", growth),
+        ],
+    )
+
+
+def compiler_details() -> Outcome:
+    """What the compiled powers lose if one detail is undone: each fails silently, in speed alone."""
+    rng = np.random.default_rng(0)
+    x, numerator = rng.random(2**18, np.float32) + 0.01, rng.random(2**18, np.float32)
+    out, power = np.empty_like(x), np.float32(100 / 101)
+    ours = numba.njit(**JIT)(divide_by_powers.py_func)
+    python_errors = numba.njit(fastmath=FLAGS, error_model="python")(_divide_checked)
+    plain_powers = numba.njit(**JIT)(_divide_by_library_powers)
+    timings = race(
+        {
+            "as it is": lambda: ours(numerator, x, power, out),
+            "output over input": lambda: ours(numerator, out, power, out),
+            "library powers": lambda: plain_powers(numerator, x, power, out),
+            "error_model='python'": lambda: python_errors(numerator, x, power, out),
+            "NumPy": lambda: numerator / x**power,
+        },
+        turns=15,
+    )
+    base = timings["as it is"].median
+    return Outcome(
+        "numerator / x ** p for 262,144 numbers, one thread",
+        timings,
+        [
+            Claim("nanoseconds a power", base / x.size * 1e9, 1.5, at_least=False),
+            Claim("times faster than NumPy", timings["NumPy"].median / base, 1.5),
+            Claim("times faster than library powers", timings["library powers"].median / base, 3),
+            Claim("times faster than with Python's errors", timings["error_model='python'"].median / base),
+            Claim("times faster than in place", timings["output over input"].median / base),
+        ],
+    )
+
+
+def _divide_checked(numerator, x, p, out):  # type: ignore[no-untyped-def]
+    short = np.float32(np.floor(p * 65536) / 65536)
+    for j in range(x.size):
+        out[j] = over_power(numerator[j], x[j], p, short) / (x[j] + numerator[j])
+
+
+def _divide_by_library_powers(numerator, x, p, out):  # type: ignore[no-untyped-def]
+    for j in range(x.size):
+        out[j] = numerator[j] / x[j] ** p
+
+
+CASES = (image_modes, long_grids, compiler_details)
