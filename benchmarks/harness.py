@@ -16,6 +16,7 @@ from typing import Any
 from gwntf.io import atomic_path
 
 RESULTS = Path(__file__).parent / "results"
+PAUSE = 0.2
 PACKAGES = ("gwntf", "numpy", "scipy", "scikit-learn", "numba", "POT", "tensorly")
 
 
@@ -68,10 +69,15 @@ class Outcome:
 
 
 def race(variants: Mapping[str, Callable[[], Any]], turns: int = 7) -> dict[str, Timing]:
-    """Time variants in turn, after one turn that is not counted."""
+    """Time variants in turn, after one turn that is not counted.
+
+    Before each there is a pause, in which the idle threads of the one before it (OpenBLAS keeps them spinning) go to
+    sleep.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in variants}
     for turn in range(turns + 1):
         for name, run in variants.items():
+            time.sleep(PAUSE)
             start = time.perf_counter()
             run()
             if turn:

@@ -72,14 +72,14 @@ def sample_mode() -> Outcome:
 
 
 def sample_growth() -> Outcome:
-    """From 10,000 to 80,000 samples, 64 columns, the same number of clusters."""
+    """From 10,000 to 80,000 samples, 256 columns, the same number of clusters."""
     cpu = get_engine("cpu")
     rng = np.random.default_rng(0)
-    centres = rng.gamma(0.5, size=(200, 64))
+    centres = rng.gamma(0.5, size=(200, 256))
     sizes = (10_000, 20_000, 40_000, 80_000)
     turns, builds, bytes_ = {}, {}, {}
     for size in sizes:
-        X = centres[rng.integers(0, 200, size)] * rng.gamma(5, 0.2, size=(size, 64))
+        X = centres[rng.integers(0, 200, size)] * rng.gamma(5, 0.2, size=(size, 256))
         X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
         Y = (0.5 * X + 0.5 * X.mean(axis=0)).astype(np.float32)
         start = time.perf_counter()
@@ -92,7 +92,7 @@ def sample_growth() -> Outcome:
     timings = race(turns, turns=3)
     first, last = (timings[f"N = {size:,}"].median for size in (sizes[0], sizes[-1]))
     return Outcome(
-        "Transport along many samples: 64 columns, 128 clusters, ten scalings, float32",
+        "Transport along many samples: 256 columns, 128 clusters, ten scalings, float32",
         timings,
         [
             Claim("time at 80,000 over time at 10,000", last / first, 9, at_least=False),

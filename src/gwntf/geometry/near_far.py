@@ -29,7 +29,7 @@ from gwntf.geometry.neighbors import directions, nearest_rows
 N_NEAR = 50
 """Neighbours of each element whose costs are exact."""
 
-_SUBSET, _CLUSTERED, _ROUNDS = 2048, 20_000, 20
+_SUBSET, _CLUSTERED, _ROUNDS = 2048, 20_000, 10
 _BATCH = 4096
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gwntf.core import FloatArray, Relaxation
 from gwntf.engines.cpu.entrywise import ratio_and_kl
-from gwntf.engines.cpu.products import T, scratch_size
+from gwntf.engines.cpu.products import T, scratch_size, tile_width
 from gwntf.engines.cpu.stack import transport_stack
 from gwntf.engines.cpu.threads import Threads
 from gwntf.engines.forms import DenseForm, KernelForm
@@ -82,6 +82,7 @@ class CpuEngine(NumpyEngine):
                 (kind(offsets[0]), kind(offsets[1])),
                 kind(share),
                 kernel,
+                tile_width(kernel, length),
                 scratch_size(kernel),
                 (kind(relaxation.phi), kind(relaxation.psi)),
                 (max_iter, kind(tol), check_every),

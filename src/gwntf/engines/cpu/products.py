@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
@@ -26,6 +27,13 @@ T = 128
 """Columns of a tile."""
 
 
+def tile_width(form: KernelForm, length: int) -> int:
+    """How many columns a tile has: T, but fewer where a recursion runs along so many rows that they leave the cache."""
+    if not isinstance(form, ExponentialForm):
+        return T
+    return int(min(T, max(16, 2**17 // length // 16 * 16)))
+
+
 def scratch_size(form: KernelForm) -> int:
     """How many numbers `apply` needs beside a tile."""
     if isinstance(form, SeparableForm):
@@ -33,8 +41,8 @@ def scratch_size(form: KernelForm) -> int:
         cells = math.prod(sizes)
         return (cells + max(cells // sizes[0], 2 * max(sizes))) * T
     if isinstance(form, NearFarForm):
-        clusters = form.field.shape[1]
-        return int(clusters * (group_size(clusters) + 1)) * T
+        places, clusters = form.field.shape
+        return int(clusters * (group_size(places, clusters) + 1)) * T
     return T
 
 
@@ -131,7 +139,7 @@ def multiply_exponential(scale, ratio, V, B, size, width, work):
 def multiply_near_far(kernel, V, B, work):
     """B = K V, in the order of places: sums over clusters seen from every other, their field, then near pairs."""
     places, clusters = kernel.field.shape
-    group = group_size(clusters)
+    group = group_size(places, clusters)
     sums, seen = work[: clusters * group * T], work[clusters * group * T : clusters * (group + 1) * T]
     for first in range(0, clusters, group):
         last = min(first + group, clusters)
@@ -149,9 +157,9 @@ def multiply_near_far(kernel, V, B, work):
 
 
 @njit(**LOOSE)
-def group_size(clusters):
-    """How many clusters to send to at a time, so that what all send them stays in cache."""
-    return max(4, min(clusters, 2048 // clusters // 4 * 4))
+def group_size(places, clusters):
+    """How many clusters to send to at a time: more of them read V less often, but what is sent takes more room."""
+    return max(4, min(clusters, int(np.sqrt(places / 2)) // 4 * 4))
 
 
 @njit(**LOOSE)

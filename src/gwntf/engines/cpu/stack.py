@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from gwntf.engines.cpu.powers import divide_by_powers, exp2_of, log2_of
-from gwntf.engines.cpu.products import LOOSE, T, row_count, row_source
+from gwntf.engines.cpu.products import LOOSE, row_count, row_source
 from gwntf.engines.cpu.sources import digest_of_sources
 from gwntf.engines.cpu.tile import dot_columns, iterate, judge
 
@@ -24,65 +24,65 @@ FROM_LOG2 = math.log(2)
 
 
 @njit(**LOOSE)
-def load_fibers(kernel, stack, left, width, size, tile):
+def load_fibers(kernel, stack, left, width, filled, size, tile):
     """Copy fibers into a tile, zeros beyond them, in runs that share their place on the leading axis."""
     after = stack.shape[2]
-    if width < T or size > stack.shape[1]:
+    if filled < width or size > stack.shape[1]:
         tile[:] = tile.dtype.type(0)
     if after == 1:
-        for t in range(width):
+        for t in range(filled):
             fiber = stack[left + t]
             for i in range(size):
                 if row_source(kernel, i) >= 0:
-                    tile[i * T + t] = fiber[row_source(kernel, i), 0]
+                    tile[i * width + t] = fiber[row_source(kernel, i), 0]
         return
     t = 0
-    while t < width:
+    while t < filled:
         p, q = (left + t) // after, (left + t) % after
-        run = min(width - t, after - q)
+        run = min(filled - t, after - q)
         for i in range(size):
             if row_source(kernel, i) >= 0:
                 source = stack[p, row_source(kernel, i), q : q + run]
-                target = tile[i * T + t : i * T + t + run]
+                target = tile[i * width + t : i * width + t + run]
                 for s in range(run):
                     target[s] = source[s]
         t += run
 
 
 @njit(**LOOSE)
-def store_fibers(kernel, tile, left, width, size, stack):
+def store_fibers(kernel, tile, left, width, filled, size, stack):
     """Write a tile to its fibers."""
     after = stack.shape[2]
     if after == 1:
-        for t in range(width):
+        for t in range(filled):
             fiber = stack[left + t]
             for i in range(size):
                 if row_source(kernel, i) >= 0:
-                    fiber[row_source(kernel, i), 0] = tile[i * T + t]
+                    fiber[row_source(kernel, i), 0] = tile[i * width + t]
         return
     t = 0
-    while t < width:
+    while t < filled:
         p, q = (left + t) // after, (left + t) % after
-        run = min(width - t, after - q)
+        run = min(filled - t, after - q)
         for i in range(size):
             if row_source(kernel, i) >= 0:
                 target = stack[p, row_source(kernel, i), q : q + run]
-                source = tile[i * T + t : i * T + t + run]
+                source = tile[i * width + t : i * width + t + run]
                 for s in range(run):
                     target[s] = source[s]
         t += run
 
 
 @njit(**LOOSE)
-def write_back(kernel, tile, sound, left, width, size, old, stack):
+def write_back(kernel, tile, sound, left, width, filled, size, old, stack):
     """Write the sound columns of a tile to their fibers; the others keep what they have."""
-    if not sound[:width].all():
-        load_fibers(kernel, stack, left, width, size, old)
-        for t in range(width):
+    if not sound[:filled].all():
+        load_fibers(kernel, stack, left, width, filled, size, old)
+        for t in range(filled):
             if not sound[t]:
                 for i in range(size):
-                    tile[i * T + t] = old[i * T + t]
-    store_fibers(kernel, tile, left, width, size, stack)
+                    tile[i * width + t] = old[i * width + t]
+    store_fibers(kernel, tile, left, width, filled, size, stack)
 
 
 @njit(**LOOSE)
@@ -141,32 +141,33 @@ def raise_to(x, power, offset, spare, out):
 
 
 @njit(**LOOSE)
-def sum_columns(x, size, out):
+def sum_columns(x, size, width, out):
     """Sum down every column in float64."""
     out[:] = 0.0
     for i in range(size):
-        for t in range(T):
-            out[t] += np.float64(x[i * T + t])
+        row = x[i * width : (i + 1) * width]
+        for t in range(width):
+            out[t] += np.float64(row[t])
 
 
 @njit(**LOOSE)
-def sum_terms(x, y, phi, psi, log_u, log_v, log_ratio, size, sums):
+def sum_terms(x, y, phi, psi, log_u, log_v, log_ratio, size, width, sums):
     """<Phi, log u>, <Psi, log v>, Phi, Psi, x, <Psi, log(Psi / y)>, y, summed down the columns."""
-    dot_columns(phi, log_u, size, sums[0])
-    dot_columns(psi, log_v, size, sums[1])
-    sum_columns(phi, size, sums[2])
-    sum_columns(psi, size, sums[3])
-    sum_columns(x, size, sums[4])
-    dot_columns(psi, log_ratio, size, sums[5])
-    sum_columns(y, size, sums[6])
+    dot_columns(phi, log_u, size, width, sums[0])
+    dot_columns(psi, log_v, size, width, sums[1])
+    sum_columns(phi, size, width, sums[2])
+    sum_columns(psi, size, width, sums[3])
+    sum_columns(x, size, width, sums[4])
+    dot_columns(psi, log_ratio, size, width, sums[5])
+    sum_columns(y, size, width, sums[6])
 
 
 @njit(**LOOSE)
-def write_terms(sums, weights, offsets, left, width, terms):
+def write_terms(sums, weights, offsets, left, filled, terms):
     """Write the three terms of W of every column from its sums; U and V were held as exp(-offset) times themselves."""
     reg, alpha, beta = weights
     a, b = np.float64(offsets[0]), np.float64(offsets[1])
-    for t in range(width):
+    for t in range(filled):
         entropy = FROM_LOG2 * sums[0, t] + a * sums[2, t]
         terms[0, left + t] = reg * (entropy + FROM_LOG2 * sums[1, t] + b * sums[3, t] - sums[3, t])
         terms[1, left + t] = 0.0 if np.isinf(alpha) else alpha * (sums[4, t] - sums[2, t]) - reg * entropy
@@ -187,6 +188,7 @@ def _compile(digest: int) -> Any:
         offsets,
         share,
         kernel,
+        width,
         scratch_size,
         exponents,
         limits,
@@ -200,28 +202,28 @@ def _compile(digest: int) -> Any:
         before, length, after = X.shape
         size = row_count(kernel, length)
         kind = X.dtype.type
-        held = np.empty((9, size * T), X.dtype)
-        kept = np.empty((3, size * T if limits[1] > 0 else 0), X.dtype)
+        held = np.empty((9, size * width), X.dtype)
+        kept = np.empty((3, size * width if limits[1] > 0 else 0), X.dtype)
         work = np.empty(scratch_size, X.dtype)
-        columnwise, done, sums = np.empty((2, T), X.dtype), np.empty(T, np.bool_), np.empty((7, T), np.float64)
+        columnwise, done, sums = np.empty((2, width), X.dtype), np.empty(width, np.bool_), np.empty((7, width), np.float64)
         xp, yp, u, v, kv, ku, spare, x, y = (
             held[0], held[1], held[2], held[3], held[4], held[5], held[6], held[7], held[8],
         )  # fmt: skip
-        for left in range(0, before * after, T):
-            width = min(T, before * after - left)
-            load_fibers(kernel, X, left, width, size, x)
+        for left in range(0, before * after, width):
+            filled = min(width, before * after - left)
+            load_fibers(kernel, X, left, width, filled, size, x)
             raise_to(x, exponents[0], offsets[0], spare, xp)
-            load_fibers(kernel, Y, left, width, size, y)
+            load_fibers(kernel, Y, left, width, filled, size, y)
             raise_to(y, exponents[1], offsets[1], spare, yp)
             v[:] = kind(np.exp(-np.float64(offsets[1]))) / kind(length)
             if warm:
-                load_fibers(kernel, log_v, left, width, size, ku)
+                load_fibers(kernel, log_v, left, width, filled, size, ku)
                 from_natural(ku, offsets[1], v)
-            iterate(kernel, held, kept, columnwise, work, done, exponents, limits, size, width)
+            iterate(kernel, held, kept, columnwise, work, done, exponents, limits, size, width, filled)
             bad = columnwise[0]
             bad[:] = kind(0)
-            judge(v, kv, xp, extremes, size, columnwise[1], bad)
-            judge(u, ku, yp, extremes, size, columnwise[1], bad)
+            judge(v, kv, xp, extremes, size, width, columnwise[1], bad)
+            judge(u, ku, yp, extremes, size, width, columnwise[1], bad)
             phi, psi, log_u, logs, log_ratio = xp, yp, spare, kv, u
             products(u, kv, phi)
             products(v, ku, psi)
@@ -229,17 +231,17 @@ def _compile(digest: int) -> Any:
             logarithms(v, logs)
             quotients(psi, y, ku)
             logarithms(ku, log_ratio)
-            sum_terms(x, y, phi, psi, log_u, logs, log_ratio, size, sums)
-            for t in range(width):
+            sum_terms(x, y, phi, psi, log_u, logs, log_ratio, size, width, sums)
+            for t in range(filled):
                 done[t] = bad[t] == kind(0) or sums[4, t] == 0.0
                 sound[left + t] = done[t]
-            write_terms(sums, weights, offsets, left, width, terms)
-            load_fibers(kernel, marginal, left, width, size, phi)
+            write_terms(sums, weights, offsets, left, filled, terms)
+            load_fibers(kernel, marginal, left, width, filled, size, phi)
             add_scaled(psi, share, phi)
-            write_back(kernel, phi, done, left, width, size, spare, marginal)
+            write_back(kernel, phi, done, left, width, filled, size, spare, marginal)
             if keep:
                 to_natural(v, logs, offsets[1], phi)
-                write_back(kernel, phi, done, left, width, size, spare, log_v)
+                write_back(kernel, phi, done, left, width, filled, size, spare, log_v)
 
     return transport_stack
 

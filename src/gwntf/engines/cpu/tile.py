@@ -1,7 +1,7 @@
 """The scaling loop of one tile of columns, in cache from the first half-step to the last.
 
-The arithmetic is that of `transport.scaling` in plain numbers; tests hold the two together. A tile is T columns wide
-and lies row by row in flat buffers, so that every inner loop runs over T neighbouring numbers. The functions release
+The arithmetic is that of `transport.scaling` in plain numbers; tests hold the two together. A tile is some columns wide
+and lies row by row in flat buffers, so that every inner loop runs over neighbouring numbers. The functions release
 the interpreter lock, so that plain Python threads can share the tiles.
 """
 
@@ -11,59 +11,68 @@ import numpy as np
 from numba import njit
 
 from gwntf.engines.cpu.powers import divide_by_powers
-from gwntf.engines.cpu.products import LOOSE, T, apply, apply_transposed
+from gwntf.engines.cpu.products import LOOSE, apply, apply_transposed
+
 
 @njit(**LOOSE)
-def dot_columns(x, y, size, out):
+def dot_columns(x, y, size, width, out):
     """Inner product of every column of x with that of y in float64."""
     out[:] = 0.0
     for i in range(size):
-        for t in range(T):
-            out[t] += np.float64(x[i * T + t] * y[i * T + t])
+        left, right = x[i * width : (i + 1) * width], y[i * width : (i + 1) * width]
+        for t in range(width):
+            out[t] += np.float64(left[t] * right[t])
 
 
 @njit(**LOOSE)
-def settle(u, nu, v, kv, size, width, tol, moved, mass, done, kept):
+def add_moves(u, nu, kv, moved, mass):
+    """Add one row of |nu - u| kv and of nu kv."""
+    for t in range(u.size):
+        moved[t] += abs(nu[t] - u[t]) * kv[t]
+        mass[t] += nu[t] * kv[t]
+
+
+@njit(**LOOSE)
+def settle(u, nu, v, kv, size, width, filled, tol, moved, mass, done, kept):
     """Keep the columns whose data marginal has just settled; return how many these are."""
     moved[:] = u.dtype.type(0)
     mass[:] = u.dtype.type(0)
     for i in range(size):
-        for t in range(T):
-            j = i * T + t
-            moved[t] += abs(nu[j] - u[j]) * kv[j]
-            mass[t] += nu[j] * kv[j]
+        a, b = i * width, (i + 1) * width
+        add_moves(u[a:b], nu[a:b], kv[a:b], moved, mass)
     count = 0
-    for t in range(width):
+    for t in range(filled):
         if not done[t] and not moved[t] > tol * mass[t]:
             done[t] = True
             count += 1
             for i in range(size):
-                j = i * T + t
+                j = i * width + t
                 kept[0, j], kept[1, j], kept[2, j] = nu[j], v[j], kv[j]
     return count
 
 
 @njit(**LOOSE)
-def judge(total, product, counts, extremes, size, low, bad):
+def judge(total, product, counts, extremes, size, width, low, bad):
     """Count the entries of every column that left the range or came near its lower end: see `transport.domains`."""
     tiny, huge, units = extremes
     zero, one = total.dtype.type(0), total.dtype.type(1)
     low[:] = zero
     for i in range(size):
-        for t in range(T):
-            low[t] += total[i * T + t]
-    for t in range(T):
+        row = total[i * width : (i + 1) * width]
+        for t in range(width):
+            low[t] += row[t]
+    for t in range(width):
         bad[t] += zero if low[t] <= huge else one
         low[t] = tiny * max(units * low[t], total.dtype.type(size))
     for i in range(size):
-        for t in range(T):
-            x = product[i * T + t]
-            good = (x <= huge) & ((x > low[t]) | (counts[i * T + t] == zero))
+        row, counted = product[i * width : (i + 1) * width], counts[i * width : (i + 1) * width]
+        for t in range(width):
+            good = (row[t] <= huge) & ((row[t] > low[t]) | (counted[t] == zero))
             bad[t] += zero if good else one
 
 
 @njit(**LOOSE)
-def iterate(kernel, held, kept, columnwise, work, done, exponents, limits, size, width):
+def iterate(kernel, held, kept, columnwise, work, done, exponents, limits, size, width, filled):
     """Alternate the two scaling equations on one tile, ending on U; settled columns keep what they had then.
 
     The rows of `held` are x^phi, y^psi, U, V, K V, K' U and a spare one; V is the start, the rest follows.
@@ -72,26 +81,26 @@ def iterate(kernel, held, kept, columnwise, work, done, exponents, limits, size,
     moved, mass = columnwise[0], columnwise[1]
     phi, psi = exponents
     max_iter, tol, check_every = limits
-    apply(kernel, v, kv, size, T, work)
+    apply(kernel, v, kv, size, width, work)
     divide_by_powers(xp, kv, phi, u)
     done[:] = False
     finished = 0
     for iteration in range(1, max_iter + 1):
-        apply_transposed(kernel, u, ku, size, T, work)
+        apply_transposed(kernel, u, ku, size, width, work)
         divide_by_powers(yp, ku, psi, v)
-        apply(kernel, v, kv, size, T, work)
+        apply(kernel, v, kv, size, width, work)
         if tol > 0 and iteration % check_every == 0 and iteration < max_iter:
             divide_by_powers(xp, kv, phi, nu)
-            finished += settle(u, nu, v, kv, size, width, tol, moved, mass, done, kept)
+            finished += settle(u, nu, v, kv, size, width, filled, tol, moved, mass, done, kept)
             u[:] = nu
         else:
             divide_by_powers(xp, kv, phi, u)
-        if finished == width:
+        if finished == filled:
             break
     if finished:
-        for t in range(width):
+        for t in range(filled):
             if done[t]:
                 for i in range(size):
-                    j = i * T + t
+                    j = i * width + t
                     u[j], v[j], kv[j] = kept[0, j], kept[1, j], kept[2, j]
-    apply_transposed(kernel, u, ku, size, T, work)
+    apply_transposed(kernel, u, ku, size, width, work)
