@@ -28,7 +28,7 @@ def transport(engine: Engine, kernel: Kernel, X: FloatArray, Y: FloatArray) -> F
         x, y = np.ascontiguousarray(X[:, columns]), np.ascontiguousarray(Y[:, columns])
         psi = np.zeros_like(x)
         transport_mode(
-            engine, kernel, x, y, 0, RELAXATION, LIMITS, marginal=psi, share=1.0, log_v=None, warm=False
+            engine, kernel, x, y, 0, RELAXATION, LIMITS, marginal=psi, share=1.0, log_u=None, warm=False
         )
         return psi
 

@@ -32,7 +32,7 @@ def kernel_of(engine: Engine, cost: FloatArray, dtype: Any = np.float32) -> Kern
 
 def transport(engine: Engine, kernel: Kernel, X: FloatArray, Y: FloatArray, mode: int) -> FloatArray:
     """Psi of one mode, block by block as in a fit; the reference engine takes the tensor whole."""
-    psi, log_v = np.zeros_like(X), np.zeros_like(X)
+    psi, log_u = np.zeros_like(X), np.zeros_like(X)
 
     def visit(rows: slice) -> None:
         transport_mode(
@@ -45,7 +45,7 @@ def transport(engine: Engine, kernel: Kernel, X: FloatArray, Y: FloatArray, mode
             LIMITS,
             marginal=psi[rows],
             share=1.0,
-            log_v=log_v[rows],
+            log_u=log_u[rows],
             warm=False,
         )
 

@@ -105,28 +105,28 @@ def problems(draw):
 
 
 def transport(engine, cost, x, y, relaxation, *, max_iter, tol, dtype):
-    """Psi and log V of the columns of a matrix: its first mode."""
+    """Psi and log U of the columns of a matrix: its first mode."""
     x, y = x.astype(dtype), y.astype(dtype)
-    marginal, log_v = np.zeros_like(x), np.zeros_like(x)
+    marginal, log_u = np.zeros_like(x), np.zeros_like(x)
     kernel = build_kernel(cost, relaxation.reg, engine, dtype)
     limits = TransportLimits(max_iter, tol)
     transport_mode(
-        engine, kernel, x, y, 0, relaxation, limits, marginal=marginal, share=1.0, log_v=log_v, warm=False
+        engine, kernel, x, y, 0, relaxation, limits, marginal=marginal, share=1.0, log_u=log_u, warm=False
     )
-    return marginal, log_v
+    return marginal, log_u
 
 
 @settings(max_examples=60)
 @given(problem=problems(), dtype=st.sampled_from([np.float32, np.float64]), tol=st.sampled_from([0.0, 1e-3]))
 def test_scalings_equal_the_reference(problem, dtype, tol):
     x, y, cost, relaxation = problem
-    (found, log_v), (expected, log_v_r) = (
+    (found, log_u), (expected, log_u_r) = (
         transport(engine, cost, x, y, relaxation, max_iter=20, tol=tol, dtype=dtype)
         for engine in (CPU, REFERENCE)
     )
     rtol = 1e-9 if dtype == np.float64 else 2e-3 if tol else 1e-4
     np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-12)
-    np.testing.assert_array_equal(np.isneginf(log_v), np.isneginf(log_v_r))
+    np.testing.assert_array_equal(np.isneginf(log_u), np.isneginf(log_u_r))
 
 
 @pytest.mark.parametrize("recursive", [True, False])
@@ -165,7 +165,7 @@ def test_modes_of_tensors_equal_the_reference(shape, mode, alpha, dtype, warm, s
     outcomes = []
     for engine in (CPU, REFERENCE):
         kernel = build_kernel(grid_cost(shape[mode]), 0.02, engine, dtype)
-        marginal, log_v = np.ones(shape, dtype), start.copy()
+        marginal, log_u = np.ones(shape, dtype), start.copy()
         result = transport_mode(
             engine,
             kernel,
@@ -176,16 +176,16 @@ def test_modes_of_tensors_equal_the_reference(shape, mode, alpha, dtype, warm, s
             limits,
             marginal=marginal,
             share=0.5,
-            log_v=log_v,
+            log_u=log_u,
             warm=warm,
         )
-        outcomes.append((marginal, log_v, result))
-    (marginal, log_v, found), (marginal_r, log_v_r, expected) = outcomes
+        outcomes.append((marginal, log_u, result))
+    (marginal, log_u, found), (marginal_r, log_u_r, expected) = outcomes
     rtol = 1e-9 if dtype == np.float64 else 2e-3
     np.testing.assert_allclose(marginal, marginal_r, rtol=rtol)
-    np.testing.assert_array_equal(np.isneginf(log_v), np.isneginf(log_v_r))
-    finite = np.isfinite(log_v)
-    np.testing.assert_allclose(log_v[finite], log_v_r[finite], rtol=rtol, atol=rtol)
+    np.testing.assert_array_equal(np.isneginf(log_u), np.isneginf(log_u_r))
+    finite = np.isfinite(log_u)
+    np.testing.assert_allclose(log_u[finite], log_u_r[finite], rtol=rtol, atol=rtol)
     np.testing.assert_allclose(found.by_leading, expected.by_leading, rtol=rtol, atol=rtol)
     for name in ("transport", "data", "model"):
         a, b = getattr(found.terms, name), getattr(expected.terms, name)

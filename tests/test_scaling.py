@@ -22,9 +22,9 @@ from tests import oracles
 ENGINE = get_engine("numpy")
 
 
-def solve(x, y, cost, relaxation, *, max_iter=50_000, tol=1e-15, log_v=None):
+def solve(x, y, cost, relaxation, *, max_iter=50_000, tol=1e-15, log_u=None):
     kernel = build_kernel(cost, relaxation.reg, ENGINE, x.dtype)
-    return scale(ENGINE, kernel, x, y, relaxation, max_iter=max_iter, tol=tol, log_v=log_v)
+    return scale(ENGINE, kernel, x, y, relaxation, max_iter=max_iter, tol=tol, log_u=log_u)
 
 
 def pot_plan(x, y, cost, relaxation):
@@ -187,7 +187,7 @@ def test_warm_start_continues_where_the_last_call_ended(rng):
     x, y, cost = rng.random((6, 4)), rng.random((6, 4)), rng.random((6, 6))
     relaxation = Relaxation(0.05, 1, 1)
     first = solve(x, y, cost, relaxation, max_iter=4, tol=0)
-    second = solve(x, y, cost, relaxation, max_iter=3, tol=0, log_v=first.log_v)
+    second = solve(x, y, cost, relaxation, max_iter=3, tol=0, log_u=first.log_u)
     whole = solve(x, y, cost, relaxation, max_iter=7, tol=0)
     np.testing.assert_allclose(second.log_v, whole.log_v, rtol=1e-12)
 

@@ -33,9 +33,9 @@ class StackTransport(Protocol):
         tol: float,
         check_every: int,
     ) -> tuple[Array, Array]:
-        """Transport X to Y with stacks (X, Y, log V, marginal), the last two written.
+        """Transport X to Y with stacks (X, Y, log U, marginal), the last two written.
 
-        For `offsets` and `whole` see `geometry.kernels`. log V is read if `warm` and written if `keep`.
+        For `offsets` and `whole` see `geometry.kernels`. log U is read if `warm` and written if `keep`.
 
         Returns the three terms of W for every fiber, (3, columns) in float64, and which fibers kept their accuracy; of
         the others nothing is written.

@@ -55,7 +55,7 @@ def transport_mode(
     *,
     marginal: Array,
     share: float,
-    log_v: Array | None,
+    log_u: Array | None,
     warm: bool,
 ) -> ModeTransport:
     """Transport every mode-n fiber of `data` to the same fiber of `model`.
@@ -72,14 +72,14 @@ def transport_mode(
         Receives ``share * Psi_n``, added to what it holds.
     share : float
         1 / number of transported modes makes `marginal` collect Psi_bar.
-    log_v : tensor or None
-        log V, written for the next call; None keeps nothing.
+    log_u : tensor or None
+        log U, written for the next call; None keeps nothing.
     warm : bool
-        Whether `log_v` holds the V of the last call to start from.
+        Whether `log_u` holds the U of the last call to start from.
     """
     shape = split_shape(data.shape, mode)
-    keep = log_v is not None
-    held = log_v if log_v is not None else marginal
+    keep = log_u is not None
+    held = log_u if log_u is not None else marginal
     stacks = tuple(tensor.reshape(*shape) for tensor in (data, model, held, marginal))
     by_leading = engine.xp.zeros_like(stacks[0][:, 0, 0], dtype=engine.xp.float64)
     sums = [0.0, 0.0, 0.0]
@@ -97,7 +97,7 @@ def transport_mode(
 class _Job:
     """What all tiles of a mode have in common.
 
-    Stacks are (X, X^, log V, marginal); log V is read if `warm` and written if `keep`.
+    Stacks are (X, X^, log U, marginal); log U is read if `warm` and written if `keep`.
     """
 
     engine: Engine
@@ -128,13 +128,13 @@ class _Job:
                 x,
                 y,
                 self.relaxation,
-                log_v=start if self.warm else None,
+                log_u=start if self.warm else None,
                 max_iter=self.limits.max_iter,
                 tol=self.limits.tol,
             )
             _scatter(stacks[3], tile, self.share * solved.model_marginal, add=True)
             if self.keep:
-                _scatter(stacks[2], tile, solved.log_v, add=False)
+                _scatter(stacks[2], tile, solved.log_u, add=False)
             yield tile, plan_terms(self.engine, solved, x, y, self.relaxation)
 
     def _compiled(self, compiled: StackTransport, stacks: tuple[Array, ...]) -> Array:
@@ -160,8 +160,8 @@ class _Job:
         """Solve some fibers in float64: compiled again if they came in less, else with `scale` on logarithms."""
         xp = self.engine.xp
         p, q = columns // stacks[0].shape[2], columns % stacks[0].shape[2]
-        x, y, log_v = (xp.astype(stack[p, :, q].T[None], xp.float64) for stack in stacks[:3])
-        wide = (x, y, log_v, xp.zeros_like(x))
+        x, y, log_u = (xp.astype(stack[p, :, q].T[None], xp.float64) for stack in stacks[:3])
+        wide = (x, y, log_u, xp.zeros_like(x))
         climber = replace(self, kernel=self.kernel.astype("float64"), share=1.0, keep=True)
         again = self.engine.stack_transport(climber.kernel.form(), x.shape[1], x.shape[2])
         if stacks[0].dtype != xp.float64 and again is not None:

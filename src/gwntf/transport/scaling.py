@@ -49,7 +49,7 @@ def scale(
     y: Array,
     relaxation: Relaxation,
     *,
-    log_v: Array | None = None,
+    log_u: Array | None = None,
     max_iter: int,
     tol: float,
 ) -> Scaled:
@@ -65,8 +65,9 @@ def scale(
         Data and model, nonnegative. A column that is empty on either side carries no plan.
     relaxation : Relaxation
         lam, alpha and beta.
-    log_v : (I, M) array, optional
-        Warm start; by default V = 1/I.
+    log_u : (I, M) array, optional
+        Warm start: U of an earlier solution for the same data, from which the loop goes on with V. By default the U
+        that follows from V = 1/I.
     max_iter : int
         Scalings (pairs of half-steps) at most.
     tol : float
@@ -79,8 +80,6 @@ def scale(
         In the precision of `x`.
     """
     xp = engine.xp
-    if log_v is None:
-        log_v = xp.full_like(x, -math.log(kernel.size))
     todo = _where(xp, (xp.sum(x, axis=0) > 0) & (xp.sum(y, axis=0) > 0))
     found = None if todo.shape[0] == x.shape[1] else _nothing(xp, x)
     with engine.quiet():
@@ -88,7 +87,10 @@ def scale(
             if todo.shape[0] == 0:
                 break
             whole = found is None
-            part = tuple(xp.astype(a if whole else a[:, todo], dtype, copy=False) for a in (x, y, log_v))
+            part = tuple(
+                None if a is None else xp.astype(a if whole else a[:, todo], dtype, copy=False)
+                for a in (x, y, log_u)
+            )
             solved, sound = _solve(xp, domain, part, relaxation, max_iter, tol)
             kept = tuple(xp.astype(values, x.dtype, copy=False) for values in solved)
             if found is None:
@@ -120,16 +122,16 @@ def _rungs(engine: Engine, kernel: Kernel, dtype: Any) -> list[tuple[Domain, Any
 def _solve(
     xp: Any,
     domain: Domain,
-    problem: tuple[Array, ...],
+    problem: tuple[Array, Array, Array | None],
     relaxation: Relaxation,
     max_iter: int,
     tol: float,
 ) -> tuple[tuple[Array, ...], Array]:
     """Run the loop in one domain; also say which columns it held."""
-    x, y, log_v = problem
+    x, y, log_u = problem
     phi, psi = relaxation.phi, relaxation.psi
     x_phi, y_psi = domain.raised(x, phi, 0), domain.raised(y, psi, 1)
-    u, v, kv = _loop(xp, domain, x_phi, y_psi, log_v, phi, psi, max_iter, tol)
+    u, v, kv = _loop(xp, domain, x_phi, y_psi, log_u, phi, psi, max_iter, tol)
     ku = domain.apply(u, transposed=True)
     solved = (domain.to_log(u, 0), domain.to_log(v, 1), domain.product(u, kv), domain.product(v, ku))
     return solved, domain.sound(u, v, kv, ku, x, y)
@@ -140,16 +142,18 @@ def _loop(
     domain: Domain,
     x_phi: Array,
     y_psi: Array,
-    log_v: Array,
+    log_u: Array | None,
     phi: float,
     psi: float,
     max_iter: int,
     tol: float,
 ) -> tuple[Array, Array, Array]:
     """Alternate the two scaling equations, ending on U; columns leave as they settle."""
-    v = domain.from_log(log_v, 1)
-    kv = domain.apply(v)
-    u = domain.quotient(x_phi, kv, phi)
+    if log_u is not None:
+        u = domain.from_log(log_u, 0)
+    else:
+        start = domain.from_log(xp.full_like(x_phi, -math.log(x_phi.shape[0])), 1)
+        u = domain.quotient(x_phi, domain.apply(start), phi)
     done: tuple[Array, Array, Array] | None = None
     active = None
     for iteration in range(1, max_iter + 1):

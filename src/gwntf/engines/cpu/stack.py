@@ -1,7 +1,7 @@
 """Transport of all fibers of a mode, straight from the tensor and back into it.
 
 A tensor is seen as a stack (before, length, after) whose middle axis is the mode, so that nothing is gathered, and of
-what a column gives only Psi, log V and its three terms leave the tile. The data term needs no logarithm of its own: U
+what a column gives only Psi, log U and its three terms leave the tile. The data term needs no logarithm of its own: U
 is updated last, so alpha KL(Phi | x) = alpha (sum x - sum Phi) - (1/lam) <Phi, log u>.
 
 Each loop has few arrays, because compilers give up telling many of them apart and then do one number at a time.
@@ -181,7 +181,7 @@ def _compile(digest: int) -> Any:
     def transport_stack(
         X,
         Y,
-        log_v,
+        log_u,
         marginal,
         warm,
         keep,
@@ -217,31 +217,31 @@ def _compile(digest: int) -> Any:
             raise_to(y, exponents[1], offsets[1], spare, yp)
             v[:] = kind(np.exp(-np.float64(offsets[1]))) / kind(length)
             if warm:
-                load_fibers(kernel, log_v, left, width, filled, size, ku)
-                from_natural(ku, offsets[1], v)
-            iterate(kernel, held, kept, columnwise, work, done, exponents, limits, size, width, filled)
+                load_fibers(kernel, log_u, left, width, filled, size, ku)
+                from_natural(ku, offsets[0], u)
+            iterate(kernel, held, kept, columnwise, work, done, exponents, limits, warm, size, width, filled)
             bad = columnwise[0]
             bad[:] = kind(0)
             judge(v, kv, xp, extremes, size, width, columnwise[1], bad)
             judge(u, ku, yp, extremes, size, width, columnwise[1], bad)
-            phi, psi, log_u, logs, log_ratio = xp, yp, spare, kv, u
+            phi, psi, logs, log_ratio = xp, yp, spare, v
             products(u, kv, phi)
             products(v, ku, psi)
-            logarithms(u, log_u)
-            logarithms(v, logs)
+            logarithms(v, kv)
             quotients(psi, y, ku)
             logarithms(ku, log_ratio)
-            sum_terms(x, y, phi, psi, log_u, logs, log_ratio, size, width, sums)
+            logarithms(u, logs)
+            sum_terms(x, y, phi, psi, logs, kv, log_ratio, size, width, sums)
             for t in range(filled):
                 done[t] = bad[t] == kind(0) or sums[4, t] == 0.0
                 sound[left + t] = done[t]
             write_terms(sums, weights, offsets, left, filled, terms)
             load_fibers(kernel, marginal, left, width, filled, size, phi)
             add_scaled(psi, share, phi)
-            write_back(kernel, phi, done, left, width, filled, size, spare, marginal)
+            write_back(kernel, phi, done, left, width, filled, size, psi, marginal)
             if keep:
-                to_natural(v, logs, offsets[1], phi)
-                write_back(kernel, phi, done, left, width, filled, size, spare, log_v)
+                to_natural(u, logs, offsets[0], phi)
+                write_back(kernel, phi, done, left, width, filled, size, psi, log_u)
 
     return transport_stack
 

@@ -72,17 +72,18 @@ def judge(total, product, counts, extremes, size, width, low, bad):
 
 
 @njit(**LOOSE)
-def iterate(kernel, held, kept, columnwise, work, done, exponents, limits, size, width, filled):
+def iterate(kernel, held, kept, columnwise, work, done, exponents, limits, warm, size, width, filled):
     """Alternate the two scaling equations on one tile, ending on U; settled columns keep what they had then.
 
-    The rows of `held` are x^phi, y^psi, U, V, K V, K' U and a spare one; V is the start, the rest follows.
+    The rows of `held` are x^phi, y^psi, U, V, K V, K' U and a spare one; U is the start if `warm`, else V.
     """
     xp, yp, u, v, kv, ku, nu = held[0], held[1], held[2], held[3], held[4], held[5], held[6]
     moved, mass = columnwise[0], columnwise[1]
     phi, psi = exponents
     max_iter, tol, check_every = limits
-    apply(kernel, v, kv, size, width, work)
-    divide_by_powers(xp, kv, phi, u)
+    if not warm:
+        apply(kernel, v, kv, size, width, work)
+        divide_by_powers(xp, kv, phi, u)
     done[:] = False
     finished = 0
     for iteration in range(1, max_iter + 1):

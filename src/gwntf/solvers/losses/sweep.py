@@ -58,7 +58,7 @@ class Swept:
 
 
 class WarmStarts:
-    """log V of every mode and block, kept from one sweep to the next while there is room for them."""
+    """log U of every mode and block, kept from one sweep to the next while there is room for them."""
 
     def __init__(self, engine: Engine, enabled: bool) -> None:
         self._engine, self._enabled = engine, enabled
@@ -112,7 +112,7 @@ class Sweep:
         kernel = self.kernels[mode]
         if kernel is None:
             raise RuntimeError(f"mode {mode} is not transported")
-        log_v, warm = self.warm.of(mode, place, x)
+        log_u, warm = self.warm.of(mode, place, x)
         result = transport_mode(
             self.engine,
             kernel,
@@ -123,7 +123,7 @@ class Sweep:
             self.limits,
             marginal=marginal,
             share=1 / len(self.modes),
-            log_v=log_v,
+            log_u=log_u,
             warm=warm,
         )
         return result.terms, result.by_leading
