@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint types rooms unit clean
+.PHONY: demo test lint types rooms unit bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gwntf demo
@@ -23,6 +23,9 @@ rooms: $(VENV)/.dev
 
 unit: $(VENV)/.dev
 	SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --doctest-modules src tests
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
 
 clean:
 	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

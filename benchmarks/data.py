@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gwntf import GWNTF
 from gwntf.core import FloatArray, Relaxation
@@ -15,7 +16,7 @@ RELAXATION = Relaxation(0.01, 1.0, 1.0)
 
 
 @cache
-def images(name: str) -> tuple[FloatArray, FloatArray]:
+def images(name: str) -> tuple[FloatArray, NDArray[np.int_]]:
     """COIL20 or PIE_pose27 as the loss sees it (samples of length one, float32), and its labels."""
     X, y = load_coil20() if name == "coil20" else load_pie_pose27()
     tensor, _ = normalise_samples(as_tensor(X.astype(np.float32).reshape(-1, 32, 32)), "l2")
@@ -28,4 +29,5 @@ def model_of(name: str, rank: int) -> FloatArray:
     X, _ = images(name)
     costs = (None, "grid", "grid")
     fitted = GWNTF(rank, costs=costs, graph_reg=1e4, max_iter=15, tol=0, random_state=0).fit(X)
-    return reconstruct(fitted.factors_).astype(np.float32)
+    model: FloatArray = reconstruct(fitted.factors_).astype(np.float32)
+    return model

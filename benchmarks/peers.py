@@ -31,10 +31,12 @@ def per_iteration(fits: Mapping[str, Callable[[int], Any]]) -> dict[str, Timing]
         raced = race(turns, turns=5)
     step = HIGH - LOW
     return {
-        name: Timing(*(
-            (getattr(raced[f"{name}/{HIGH}"], part) - getattr(raced[f"{name}/{LOW}"], other)) / step
-            for part, other in (("median", "median"), ("low", "high"), ("high", "low"))
-        ))
+        name: Timing(
+            *(
+                (getattr(raced[f"{name}/{HIGH}"], part) - getattr(raced[f"{name}/{LOW}"], other)) / step
+                for part, other in (("median", "median"), ("low", "high"), ("high", "low"))
+            )
+        )
         for name in fits
     }
 
@@ -44,7 +46,7 @@ def tensor_peers() -> Outcome:
     X = images("coil20")[0]
     rng = np.random.RandomState(0)
     start = [rng.random_sample((size, RANK)).astype(np.float32) + 0.1 for size in X.shape]
-    common = {"init": start, "tol": NEVER, "sample_norm": None}
+    common: dict[str, Any] = {"init": start, "tol": NEVER, "sample_norm": None}
     cp = (np.ones(RANK, np.float32), [a.copy() for a in start])
     timings = per_iteration(
         {
@@ -64,8 +66,14 @@ def tensor_peers() -> Outcome:
         "One iteration of a nonnegative CP model of COIL20: rank 20, float32",
         timings,
         [
-            Claim("NCP, times faster than TensorLy's multiplicative updates", theirs / timings["NCP"].median, 1),
-            Claim("GNCP, times faster than TensorLy's multiplicative updates", theirs / timings["GNCP"].median, 1),
+            Claim(
+                "NCP, times faster than TensorLy's multiplicative updates", theirs / timings["NCP"].median, 1
+            ),
+            Claim(
+                "GNCP, times faster than TensorLy's multiplicative updates",
+                theirs / timings["GNCP"].median,
+                1,
+            ),
             Claim("NCP, times faster than TensorLy's HALS", hals / timings["NCP"].median),
         ],
         ["A HALS iteration goes further than a multiplicative one."],
@@ -77,7 +85,7 @@ def matrix_peers() -> Outcome:
     X = images("coil20")[0].reshape(1440, -1)
     rng = np.random.RandomState(0)
     W, H = (rng.random_sample(shape).astype(np.float32) + 0.1 for shape in ((1440, RANK), (1024, RANK)))
-    common = {"init": [W, H], "tol": NEVER, "sample_norm": None}
+    common: dict[str, Any] = {"init": [W, H], "tol": NEVER, "sample_norm": None}
 
     def sklearn(loss: str) -> Callable[[int], Any]:
         def fit(n: int) -> Any:
@@ -98,8 +106,16 @@ def matrix_peers() -> Outcome:
         "One iteration of NMF on COIL20: 1440 x 1024, rank 20, float32",
         timings,
         [
-            Claim("NMF, times faster than scikit-learn", timings["scikit-learn NMF, mu"].median / timings["NMF"].median, 1),
-            Claim("KL, times faster than scikit-learn", timings["scikit-learn NMF, mu, KL"].median / timings["KL"].median, 1),
+            Claim(
+                "NMF, times faster than scikit-learn",
+                timings["scikit-learn NMF, mu"].median / timings["NMF"].median,
+                1,
+            ),
+            Claim(
+                "KL, times faster than scikit-learn",
+                timings["scikit-learn NMF, mu, KL"].median / timings["KL"].median,
+                1,
+            ),
         ],
         ["scikit-learn looks at its objective every tenth iteration, the library at every one."],
     )

@@ -82,7 +82,7 @@ def image_modes() -> Outcome:
     timings = race(turns)
     claims = []
     for mode in (1, 2):
-        wide = [tensor.astype(np.float64) for tensor in (X, Y)]
+        wide = X.astype(np.float64), Y.astype(np.float64)
         exact = transport(numpy, kernel_of(numpy, grid, np.float64), *wide, mode)
         base = timings[f"NumPy, axis {mode}"].median
         for kind, target in (("dense", 3.5), ("exponential", 4.5)):
@@ -100,7 +100,10 @@ def image_modes() -> Outcome:
         "Transport along an image axis: 32 x 46,080, ten scalings, float32",
         timings,
         claims,
-        ["POT is timed on 200 columns and extrapolated.", "The last axis has no neighbouring fibers in memory."],
+        [
+            "POT is timed on 200 columns and extrapolated.",
+            "The last axis has no neighbouring fibers in memory.",
+        ],
     )
 
 
@@ -129,7 +132,7 @@ def long_grids() -> Outcome:
 
 
 def compiler_details() -> Outcome:
-    """What the compiled powers lose if one detail is undone: each fails silently, in speed alone."""
+    """Undo one detail of the compiled powers at a time: each fails silently, in speed alone."""
     rng = np.random.default_rng(0)
     x, numerator = rng.random(2**18, np.float32) + 0.01, rng.random(2**18, np.float32)
     out, power = np.empty_like(x), np.float32(100 / 101)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
+import time
+from pathlib import Path
+
 import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import kl_div
+from threadpoolctl import threadpool_limits
 
-from gwntf import GNCP, GWNTF, SDNMF, SWIFT
+from gwntf import GNCP, GWNTF, SDNMF, SWIFT, SeparableCost
 from gwntf.core import MissingLibraryError, Relaxation
 from gwntf.datasets import load_digits_tensor
 from gwntf.engines import DenseForm, ExponentialForm, get_engine
 from gwntf.engines import registry as registry_module
+from gwntf.engines.cpu import compiling, sources
 from gwntf.engines.cpu.powers import JIT, divide_by_powers, exp2_of, log2_of
+from gwntf.engines.cpu.products import T, tile_width
+from gwntf.engines.cpu.threads import Threads
 from gwntf.geometry import build_kernel, grid_cost
 from gwntf.transport import TransportLimits, transport_mode
 
@@ -135,7 +144,9 @@ def test_hard_float32_columns_are_found_out_and_solved_in_wider_numbers(recursiv
     cost = grid_cost(32)
     if not recursive:
         cost = cost + 1e-9 * rng.random((32, 32))
-    assert build_kernel(cost, 0.01, CPU, np.float32).form().__class__ is (ExponentialForm if recursive else DenseForm)
+    assert build_kernel(cost, 0.01, CPU, np.float32).form().__class__ is (
+        ExponentialForm if recursive else DenseForm
+    )
     x, y = rng.random((32, 100)), rng.random((32, 100))
     x[5:, ::7] = 0
     relaxation = Relaxation(0.01, 1, 1)
@@ -241,3 +252,102 @@ def test_without_numba_the_engine_says_what_to_install(monkeypatch):
     monkeypatch.setattr(registry_module, "find_spec", lambda name: None)
     with pytest.raises(MissingLibraryError, match="pip install numba"):
         get_engine("cpu")
+
+
+def test_separable_kernels_equal_the_reference():
+    """Both kinds of axes, and one of each, which is taken as dense."""
+    rng = np.random.default_rng(0)
+    x, y = rng.random((24, 150)), rng.random((24, 150))
+    axes = {"grid": grid_cost(4), "other": rng.random((6, 6)), "grid2": grid_cost(6)}
+    for pair in (("grid", "grid2"), ("grid", "other")):
+        cost = SeparableCost([axes[name] for name in pair])
+        for dtype in (np.float32, np.float64):
+            (found, _), (expected, _) = (
+                transport(engine, cost, x, y, Relaxation(0.05, 1, 1), max_iter=12, tol=0, dtype=dtype)
+                for engine in (CPU, REFERENCE)
+            )
+            np.testing.assert_allclose(found, expected, rtol=1e-4 if dtype == np.float32 else 1e-9)
+
+
+def test_long_grids_are_transported_in_narrow_tiles():
+    rng = np.random.default_rng(0)
+    x, y = rng.random((1500, 40)), rng.random((1500, 40))
+    kernel = build_kernel(grid_cost(1500), 0.05, CPU, np.float64)
+    assert tile_width(kernel.form(), 1500) < T
+    (found, _), (expected, _) = (
+        transport(engine, grid_cost(1500), x, y, Relaxation(0.05, 1, 1), max_iter=6, tol=0, dtype=np.float64)
+        for engine in (CPU, REFERENCE)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), dtype=st.sampled_from([np.float32, np.float64]))
+def test_ratio_and_divergence_equal_the_reference(seed, dtype):
+    rng = np.random.default_rng(seed)
+    x, y = rng.gamma(0.5, size=(7, 45)).astype(dtype), rng.gamma(0.5, size=(7, 45)).astype(dtype)
+    x[rng.random(x.shape) < 0.3] = 0
+    x[0], y[1, x[1] == 0] = 0, 0
+    y[2, np.flatnonzero(x[2])[0]] = 0
+    (ratio, kl), (ratio_r, kl_r) = (engine.ratio_and_kl(x, y) for engine in (CPU, REFERENCE))
+    rtol = 1e-5 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(ratio, ratio_r, rtol=rtol)
+    np.testing.assert_allclose(kl, kl_r, rtol=rtol, atol=rtol)
+    expected = kl_div(x.astype(float), y.astype(float)).sum(axis=1)
+    np.testing.assert_allclose(kl, expected, rtol=10 * rtol, atol=10 * rtol)
+    assert np.isinf(kl[2])
+
+
+def test_threads_obey_every_limit():
+    threads = Threads()
+    before = numba.get_num_threads()
+    with threadpool_limits(1):
+        assert threads.count() == 1
+    try:
+        numba.set_num_threads(1)
+        assert threads.count() == 1
+    finally:
+        numba.set_num_threads(before)
+    assert threads.map(lambda item: item * item, [3, 1, 2]) == [9, 1, 4]
+
+
+def test_errors_in_threads_come_out():
+    def broken(item):
+        raise RuntimeError(f"item {item}")
+
+    with pytest.raises(RuntimeError, match="item 1"):
+        CPU.map(broken, [1, 2])
+
+
+def test_compiled_copies_know_all_their_sources(tmp_path, monkeypatch):
+    """A change in any file of the compiled engine gives another number, and so another copy on disk."""
+    folder = tmp_path / "engines" / "cpu"
+    shutil.copytree(Path(sources.__file__).parent, folder)
+    shutil.copy(Path(sources.__file__).parent.parent / "forms.py", folder.parent / "forms.py")
+    monkeypatch.setattr(sources, "__file__", str(folder / "sources.py"))
+    first = sources.digest_of_sources()
+    assert first == sources.digest_of_sources()
+    for name in ("products.py", "../forms.py"):
+        with (folder / name).open("a", encoding="utf-8") as file:
+            file.write("# changed\n")
+        second = sources.digest_of_sources()
+        assert second != first
+        first = second
+
+
+def test_auto_is_the_compiled_engine_where_there_is_one(monkeypatch):
+    assert get_engine("auto").name == "cpu"
+    monkeypatch.setattr(registry_module, "find_spec", lambda name: None)
+    assert get_engine("auto").name == "numpy"
+
+
+def test_slow_compilation_is_told_and_quick_is_not(caplog, monkeypatch):
+    monkeypatch.setattr(compiling, "_PATIENCE", 0.02)
+    with compiling.told_if_slow("a test"):
+        time.sleep(0.2)
+    assert "compiling a test" in caplog.text
+    caplog.clear()
+    monkeypatch.setattr(compiling, "_PATIENCE", 5.0)
+    with compiling.told_if_slow("a test"):
+        pass
+    assert caplog.text == ""

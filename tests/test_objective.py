@@ -13,7 +13,6 @@ from gwntf import objective
 from gwntf.engines import get_engine
 from gwntf.problem import other_mode_products, to_simplex
 from gwntf.solvers import evaluate
-
 from tests import oracles
 from tests.problems import random_problem
 

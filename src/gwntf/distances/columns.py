@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gwntf.core import FloatArray, InputError, Relaxation
 from gwntf.engines import get_engine
-from gwntf.geometry import Cost, SeparableCost, build_kernel
+from gwntf.geometry import Cost, build_kernel
 from gwntf.transport import Scaled, TransportLimits, kl_columns, plan_terms, scale
 
 _SAME_MASS = 1e-6
@@ -51,7 +51,7 @@ class Distance:
         if self.balanced:
             Y = _same_mass(X, Y, name)
         if self.reg == 0:
-            matrix = cost.to_matrix() if isinstance(cost, SeparableCost) else cost
+            matrix = cost if isinstance(cost, np.ndarray) else cost.to_matrix()
             return np.array([self._exact(x, y, matrix) for x, y in zip(X.T, Y.T, strict=True)])
         relaxation = Relaxation(self.reg, self.reg_m_data, self.reg_m_model)
         engine = get_engine("numpy")

@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 from gwntf.core import Array, FloatArray, Relaxation
 from gwntf.engines.forms import KernelForm
 
-
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 

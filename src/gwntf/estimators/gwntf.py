@@ -63,15 +63,25 @@ class GWNTF(Graph, PerModeTransport):
     max_iter, tol : int, float, default=100, 1e-4
         Stop after so many outer iterations, or when F falls by at most ``tol * max(|F|, sum(X))``;
         ``tol=0`` runs them all.
-    transport_max_iter, transport_tol : int, float, default=10, 1e-6
-        Scalings for each transport step (they start from the last ones), and the relative change of a
-        marginal at which they stop.
+    transport_max_iter : int or "auto", default=10
+        Scalings for each transport step (they start from the last ones). "auto" begins with two and doubles
+        them, up to 16, as the objective settles: the same result for less work.
+    transport_tol : float, default=1e-6
+        Relative change of a marginal at which its scalings stop.
+    kernel_tol : float, default=0.02
+        Relative error of a marginal that an approximate kernel may make. From 1000 samples on a "cosine" or
+        "euclidean" cost between them is exact for near pairs and expanded around cluster centres for far ones
+        (``costs_[0].error`` is the error as measured); 0 uses all pairs.
+    warm_start_memory : float, default=2**29
+        Bytes that scalings kept for the next transport step may take; if they need more, every step starts
+        anew.
     n_clusters : int, optional
         Clusters of `fit_predict`; `n_components` by default.
     assign_labels : {"kmeans", "discretize", "cluster_qr"}, default="kmeans"
         How `fit_predict` labels the embedding.
-    engine : {"auto", "numpy"}, default="auto"
-        Where the arithmetic runs.
+    engine : {"auto", "cpu", "numpy"}, default="auto"
+        Where the arithmetic runs: "cpu" is compiled and uses all cores (the first fit compiles, which takes
+        some seconds and is kept on disk), "numpy" is the reference; "auto" is "cpu" where numba is installed.
     dtype : {"float32", "float64"}, optional
         Precision; by default that of X.
     callbacks : list of callables, optional
@@ -95,7 +105,7 @@ class GWNTF(Graph, PerModeTransport):
     graph_ : csr_array or None
         V, full and symmetric.
     costs_ : tuple
-        Resolved cost of every axis.
+        Resolved cost of every axis; a near-far cost has ``to_matrix()``, ``n_clusters`` and ``error``.
     objective_, objective_curve_, objective_terms_
         F at `factors_`; its values from the start on; its last value term by term.
     n_iter_, status_

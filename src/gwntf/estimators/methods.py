@@ -177,7 +177,7 @@ class SDNMF(Graph, PixelTransport):
     transport_max_iter : int, default=15
         Scalings per transport step, the authors' value.
     n_neighbors, graph_weight, graph_metric, graph, reg, reg_m_data, reg_m_model, update, inner_iter,
-    transport_tol
+    transport_tol, kernel_tol, warm_start_memory
         As for `GWNTF`.
     **others
         As for `NMF`.
@@ -213,7 +213,8 @@ class SWIFT(PerModeTransport):
         As for `GWNTF`, but "auto" is "cosine" on every mode (on the samples up to 5000 of them).
     sample_norm : {"l2", "l1"} or None, default=None
         Norm to which samples are scaled.
-    sample_shape, reg, reg_m_data, reg_m_model, update, inner_iter, transport_max_iter, transport_tol
+    sample_shape, reg, reg_m_data, reg_m_model, update, inner_iter, transport_max_iter, transport_tol, kernel_tol,
+    warm_start_memory
         As for `GWNTF`.
     **others
         As for `NMF`.

@@ -23,9 +23,8 @@ from gwntf.geometry import (
     neighbor_graph,
 )
 from gwntf.problem import NonnegativeTensor, fold_samples
-from gwntf.solvers import UPDATES, Frobenius, LossSpec, Wasserstein
-from gwntf.transport import TransportLimits, resolve_long_costs
-
+from gwntf.solvers import UPDATES, Frobenius, LossSpec, Wasserstein, resolve_long_costs
+from gwntf.transport import TransportLimits
 
 _MOST = 16
 """Scalings of a transport at most where they adapt."""

@@ -7,8 +7,8 @@ expanded around the centres,
 
 which for the cosine leaves out only the inner product of the two deviations from their centres: an error of second
 order. Near pairs, found by a neighbour search, have their own exact costs. As the expansion splits into
-H[i, d] + H[j, c], its kernel exp(-lam c_ij - 1) is a product of one number of i and one of j for every pair of clusters,
-and is applied in O(N C) instead of O(N^2).
+H[i, d] + H[j, c], its kernel exp(-lam c_ij - 1) is a product of one number of i and one of j for every pair of
+clusters, and is applied in O(N C) instead of O(N^2).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class NearFarCost:
         return len(self.bounds) - 1
 
     def far(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> FloatArray:
-        """Expanded costs between places, near or not."""
+        """Return the expanded costs between places, near or not."""
         left = self.half[np.ix_(rows, self.cluster[columns])]
         right = self.half[np.ix_(columns, self.cluster[rows])].T
         expanded: FloatArray = left.astype(np.float64) + right

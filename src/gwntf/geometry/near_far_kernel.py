@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cached_property
 from typing import Any
 
@@ -23,8 +24,8 @@ _BLOCK_ENTRIES = 2**22
 class NearFarKernel:
     """K = exp(-lam C - 1) for a `NearFarCost`, symmetric and positive everywhere.
 
-    With E = exp(-lam H - (1 - s)/2) the far field is E[i, d] E[j, c]. It is applied to all pairs, near ones included, where
-    the sparse part adds what the exact kernel has above it.
+    With E = exp(-lam H - (1 - s)/2) the far field is E[i, d] E[j, c]. It is applied to all pairs, near ones included,
+    where the sparse part adds what the exact kernel has above it.
     """
 
     def __init__(self, engine: Engine, cost: NearFarCost, reg: float, dtype: Any) -> None:
@@ -49,9 +50,7 @@ class NearFarKernel:
 
     @cached_property
     def _field(self) -> FloatArray:
-        field: FloatArray = np.exp(
-            -self._cost.half.astype(np.float64) / self._reg - 0.5 + self.shift / 2
-        )
+        field: FloatArray = np.exp(-self._cost.half.astype(np.float64) / self._reg - 0.5 + self.shift / 2)
         return field
 
     @cached_property
@@ -109,7 +108,7 @@ class NearFarKernel:
         xp = self._engine.xp
         field, excess, order, back = self._placed
         bounds = self._cost.bounds
-        clusters = [slice(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        clusters = [slice(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
         v = v[order]
         sent = xp.stack([field[places].T @ v[places] for places in clusters])
         spread = [field[places] @ sent[:, c] for c, places in enumerate(clusters)]
@@ -133,7 +132,7 @@ class NearFarKernel:
         return xp.concat(blocks)[back]
 
     def _log_rows(self, cost: NearFarCost, rows: Any, columns: Any) -> FloatArray:
-        """log K between places, with the floor that the plain kernel has."""
+        """Log K between places, with the floor that the plain kernel has."""
         far, costs = cost.far(rows, columns), cost.places(rows, columns)
         logs: FloatArray = np.maximum(-costs / self._reg, -far / self._reg + np.log(_FLOOR)) - 1
         return logs

@@ -25,5 +25,5 @@ def lifting_shift(smallest: float, largest: float, dtype: Any) -> tuple[float, b
 
 def split_shift(shift: float, dtype: Any) -> tuple[float, float]:
     """Return (a, b) with a + b = s: U is held as exp(-a) U and V as exp(-b) V, U lifted and V lowered."""
-    gauge = 0.25 * math.log(float(np.finfo(dtype).max))
+    gauge = 0.3 * math.log(float(np.finfo(dtype).max))
     return shift / 2 - gauge, shift / 2 + gauge

@@ -3,7 +3,14 @@
 May import `engines` and `core`. Start with `algebra`: unfolding, Khatri-Rao, Kruskal reconstruction, MTTKRP.
 """
 
-from gwntf.problem.algebra import fold, khatri_rao, other_mode_product, other_mode_products, reconstruct, unfold
+from gwntf.problem.algebra import (
+    fold,
+    khatri_rao,
+    other_mode_product,
+    other_mode_products,
+    reconstruct,
+    unfold,
+)
 from gwntf.problem.blocks import pieces, sample_blocks
 from gwntf.problem.factors import KruskalRows, as_factors, to_simplex
 from gwntf.problem.tensor import (

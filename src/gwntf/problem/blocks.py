@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-_BLOCK_ENTRIES = 2**17
+_BLOCK_ENTRIES = 2**18
 _FIBERS = 128
 
 

@@ -1,11 +1,13 @@
 """The outer loop: data term, factor step, stopping, restarts, and the projection of new samples.
 
 May import everything below it: `io`, `transport`, `updates`, `geometry`, `problem`, `engines`, `core`.
-Start with `loop`; `losses` holds the data terms it evaluates, `restarts` is what an estimator calls.
+Start with `loop`; `losses` holds the data terms it evaluates, `restarts` is what an estimator calls,
+`long_costs` chooses near-far costs.
 """
 
 from gwntf.solvers.callbacks import Callback, Iteration, ProgressBar
 from gwntf.solvers.initialization import INITS
+from gwntf.solvers.long_costs import near_far_cost, resolve_long_costs
 from gwntf.solvers.loop import Stopping, evaluate
 from gwntf.solvers.losses import Frobenius, LossSpec, ObjectiveTerms, Wasserstein
 from gwntf.solvers.losses.transport import UPDATES
@@ -28,6 +30,8 @@ __all__ = [
     "Stopping",
     "Wasserstein",
     "evaluate",
+    "near_far_cost",
     "project",
+    "resolve_long_costs",
     "solve",
 ]

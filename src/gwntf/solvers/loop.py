@@ -72,7 +72,8 @@ def run(
             _log.debug("restart %d, iteration %d: F = %.10g", restart, iteration, terms.total)
             if callbacks:
                 news = Iteration(restart, iteration, terms.total, terms, loss.finish(factors))
-                if any([callback(news) for callback in callbacks]):
+                asked = [callback(news) for callback in callbacks]
+                if any(asked):
                     status = Status.STOPPED
                     break
             fall = _fall(curve, size)

@@ -5,7 +5,6 @@ with `scaling` (the loop), then `fibers` (a mode of a tensor, tile by tile) and 
 """
 
 from gwntf.transport.fibers import ModeTransport, TransportLimits, transport_mode
-from gwntf.transport.near_far import measure_error, near_far_cost, resolve_long_costs
 from gwntf.transport.scaling import Scaled, scale
 from gwntf.transport.terms import PlanTerms, kl_columns, plan_terms
 
@@ -15,10 +14,7 @@ __all__ = [
     "Scaled",
     "TransportLimits",
     "kl_columns",
-    "measure_error",
-    "near_far_cost",
     "plan_terms",
-    "resolve_long_costs",
     "scale",
     "transport_mode",
 ]

@@ -12,6 +12,7 @@ plain numbers of the data's precision, then in plain float64, then on logarithms
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +81,7 @@ def scale(
         In the precision of `x`.
     """
     xp = engine.xp
+    given = [x, y] if log_u is None else [x, y, log_u]
     todo = _where(xp, (xp.sum(x, axis=0) > 0) & (xp.sum(y, axis=0) > 0))
     found = None if todo.shape[0] == x.shape[1] else _nothing(xp, x)
     with engine.quiet():
@@ -87,10 +89,7 @@ def scale(
             if todo.shape[0] == 0:
                 break
             whole = found is None
-            part = tuple(
-                None if a is None else xp.astype(a if whole else a[:, todo], dtype, copy=False)
-                for a in (x, y, log_u)
-            )
+            part = [xp.astype(a if whole else a[:, todo], dtype, copy=False) for a in given]
             solved, sound = _solve(xp, domain, part, relaxation, max_iter, tol)
             kept = tuple(xp.astype(values, x.dtype, copy=False) for values in solved)
             if found is None:
@@ -122,16 +121,16 @@ def _rungs(engine: Engine, kernel: Kernel, dtype: Any) -> list[tuple[Domain, Any
 def _solve(
     xp: Any,
     domain: Domain,
-    problem: tuple[Array, Array, Array | None],
+    problem: Sequence[Array],
     relaxation: Relaxation,
     max_iter: int,
     tol: float,
 ) -> tuple[tuple[Array, ...], Array]:
     """Run the loop in one domain; also say which columns it held."""
-    x, y, log_u = problem
+    x, y, *start = problem
     phi, psi = relaxation.phi, relaxation.psi
     x_phi, y_psi = domain.raised(x, phi, 0), domain.raised(y, psi, 1)
-    u, v, kv = _loop(xp, domain, x_phi, y_psi, log_u, phi, psi, max_iter, tol)
+    u, v, kv = _loop(xp, domain, x_phi, y_psi, start[0] if start else None, phi, psi, max_iter, tol)
     ku = domain.apply(u, transposed=True)
     solved = (domain.to_log(u, 0), domain.to_log(v, 1), domain.product(u, kv), domain.product(v, ku))
     return solved, domain.sound(u, v, kv, ku, x, y)

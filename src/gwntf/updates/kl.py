@@ -33,8 +33,9 @@ def simplex_step(
 ) -> list[Array]:
     """One simultaneous step of all factors, given (Psi_bar / X^)_(n) A(-n) for every n.
 
-    The numerators are w_n = A(n) * ((Psi_bar / X^)_(n) A(-n)). Every factor but the first becomes w_n with columns divided by their sums; the sample factor takes
-    `inner_iter` steps of `rule` with its numerator held, or is the numerator itself where there is no graph.
+    The numerators are w_n = A(n) * ((Psi_bar / X^)_(n) A(-n)). Every factor but the first becomes w_n with columns
+    divided by their sums; the sample factor takes `inner_iter` steps of `rule` with its numerator held, or is the
+    numerator itself where there is no graph.
     """
     w, *rest = [a * m for a, m in zip(factors, products, strict=True)]
     moved = [_on_simplex(engine, new, old) for new, old in zip(rest, factors[1:], strict=True)]

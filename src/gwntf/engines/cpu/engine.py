@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import FloatArray, Relaxation
+from gwntf.engines.cpu.compiling import told_if_slow
 from gwntf.engines.cpu.entrywise import ratio_and_kl
 from gwntf.engines.cpu.products import T, scratch_size, tile_width
 from gwntf.engines.cpu.stack import transport_stack
@@ -17,8 +17,6 @@ from gwntf.engines.cpu.threads import Threads
 from gwntf.engines.forms import DenseForm, KernelForm
 from gwntf.engines.numpy_engine import NumpyEngine
 from gwntf.engines.protocol import Answer, Item, StackTransport
-
-_log = logging.getLogger(__name__)
 
 _SHORT = 256
 _LONG_TILE = 256
@@ -31,6 +29,9 @@ class CpuEngine(NumpyEngine):
     """
 
     name = "cpu"
+
+    def __init__(self) -> None:
+        self._compiled: set[tuple[str, str]] = set()
 
     @cached_property
     def _threads(self) -> Threads:
@@ -45,6 +46,15 @@ class CpuEngine(NumpyEngine):
         ratio, kl = np.empty_like(x), np.empty(len(x))
         ratio_and_kl(x, y, np.finfo(x.dtype).smallest_normal, ratio, kl)
         return ratio, kl
+
+    def _compile(self, form: str, stacks: tuple[FloatArray, ...], arguments: tuple[Any, ...]) -> None:
+        """Compile for arrays and a kernel of these types, or load what was compiled earlier, with nothing to do."""
+        key = (form, stacks[0].dtype.name)
+        if key in self._compiled:
+            return
+        with told_if_slow(f"the transport ({form}, {key[1]})"):
+            transport_stack(*(stack[:0] for stack in stacks), *arguments)
+        self._compiled.add(key)
 
     def tile_columns(self, length: int) -> int:
         """Return a whole number of compiled tiles, or what keeps BLAS busy along a long dense kernel."""
@@ -70,13 +80,10 @@ class CpuEngine(NumpyEngine):
             tol: float,
             check_every: int,
         ) -> tuple[Any, Any]:
-            if not transport_stack.signatures:
-                _log.info("compiling the transport; the result is kept on disk for the next time")
             kind, columns = stacks[0].dtype.type, stacks[0].shape[0] * stacks[0].shape[2]
             info = np.finfo(kind)
             terms, sound = np.empty((3, columns)), np.empty(columns, np.bool_)
-            transport_stack(
-                *stacks,
+            arguments = (
                 warm,
                 keep,
                 (kind(offsets[0]), kind(offsets[1])),
@@ -91,6 +98,8 @@ class CpuEngine(NumpyEngine):
                 terms,
                 sound,
             )
+            self._compile(type(kernel).__name__, stacks, arguments)
+            transport_stack(*stacks, *arguments)
             return terms, sound
 
         return transport

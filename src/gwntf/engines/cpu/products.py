@@ -206,13 +206,9 @@ def _form(kernel: Any) -> Any:
 @overload(apply)
 def _apply(kernel, V, B, size, width, work):  # noqa: ARG001
     if _form(kernel) is DenseForm:
-        return lambda kernel, V, B, size, width, work: multiply_wide(
-            kernel.matrix, size, V, B, width, work
-        )
+        return lambda kernel, V, B, size, width, work: multiply_wide(kernel.matrix, size, V, B, width, work)
     if _form(kernel) is SeparableForm:
-        return lambda kernel, V, B, size, width, work: along_axes(
-            kernel.axes, False, V, B, size, width, work
-        )
+        return lambda kernel, V, B, size, width, work: along_axes(kernel.axes, False, V, B, size, width, work)
     return _symmetric(kernel)
 
 
@@ -223,9 +219,7 @@ def _apply_transposed(kernel, V, B, size, width, work):  # noqa: ARG001
             kernel.transposed, size, V, B, width, work
         )
     if _form(kernel) is SeparableForm:
-        return lambda kernel, V, B, size, width, work: along_axes(
-            kernel.axes, True, V, B, size, width, work
-        )
+        return lambda kernel, V, B, size, width, work: along_axes(kernel.axes, True, V, B, size, width, work)
     return _symmetric(kernel)
 
 
@@ -235,7 +229,7 @@ def _symmetric(kernel: Any) -> Any:
         return lambda kernel, V, B, size, width, work: multiply_exponential(
             kernel.scale, kernel.ratio, V, B, size, width, work
         )
-    return lambda kernel, V, B, size, width, work: multiply_near_far(
+    return lambda kernel, V, B, size, width, work: multiply_near_far(  # noqa: ARG005
         kernel, V, B, work
     )
 
@@ -253,15 +247,15 @@ def row_source(kernel: Any, i: Any) -> Any:
 @overload(row_count)
 def _row_count(kernel, size):  # noqa: ARG001
     if _form(kernel) is NearFarForm:
-        return lambda kernel, size: len(kernel.order)
-    return lambda kernel, size: size
+        return lambda kernel, size: len(kernel.order)  # noqa: ARG005
+    return lambda kernel, size: size  # noqa: ARG005
 
 
 @overload(row_source)
 def _row_source(kernel, i):  # noqa: ARG001
     if _form(kernel) is NearFarForm:
         return lambda kernel, i: kernel.order[i]
-    return lambda kernel, i: i
+    return lambda kernel, i: i  # noqa: ARG005
 
 
 def length_of(axis: Any) -> Any:

@@ -205,7 +205,11 @@ def _compile(digest: int) -> Any:
         held = np.empty((9, size * width), X.dtype)
         kept = np.empty((3, size * width if limits[1] > 0 else 0), X.dtype)
         work = np.empty(scratch_size, X.dtype)
-        columnwise, done, sums = np.empty((2, width), X.dtype), np.empty(width, np.bool_), np.empty((7, width), np.float64)
+        columnwise, done, sums = (
+            np.empty((2, width), X.dtype),
+            np.empty(width, np.bool_),
+            np.empty((7, width), np.float64),
+        )
         xp, yp, u, v, kv, ku, spare, x, y = (
             held[0], held[1], held[2], held[3], held[4], held[5], held[6], held[7], held[8],
         )  # fmt: skip

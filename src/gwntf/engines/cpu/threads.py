@@ -16,9 +16,9 @@ class Threads:
     """Threads for independent pieces of work.
 
     Their number is the smallest of what numba, the BLAS and OpenMP libraries and the processor allow, so that
-    ``NUMBA_NUM_THREADS``, ``numba.set_num_threads``, ``OMP_NUM_THREADS``, ``threadpoolctl.threadpool_limits`` and joblib's
-    limit on nested threads all hold. While they run, each BLAS call inside them has one thread: idle threads of BLAS
-    spin, and would take the cores away.
+    ``NUMBA_NUM_THREADS``, ``numba.set_num_threads``, ``OMP_NUM_THREADS``, ``threadpoolctl.threadpool_limits`` and
+    joblib's limit on nested threads all hold. While they run, each BLAS call inside them has one thread: idle
+    threads of BLAS spin, and would take the cores away.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Threads:
         """How many threads may run now."""
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         allowed = [library.num_threads for library in self._libraries.lib_controllers]
-        return max(1, min([int(numba.get_num_threads()), cores, *allowed]))
+        return int(max(1, min([numba.get_num_threads(), cores, *allowed])))
 
     def map(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
         """Apply a function to every item; answers in the order of the items."""

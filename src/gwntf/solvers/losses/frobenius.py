@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -50,6 +50,7 @@ class FrobeniusLoss:
         self.sample_scales = 0.5 * np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
         self._sizes = engine.asarray(self.sample_scales)
         self._size = float(self.sample_scales.sum())
+        self._observed_rows: Any = None if self.observed is None else self.observed.reshape(*self._rows.shape)
         self._order = len(self.data.shape)
         self._held: tuple[list[Array], Array] | None = None
 
@@ -111,7 +112,7 @@ class FrobeniusLoss:
     def _filled(self, factors: Sequence[Array]) -> tuple[Array, Array, Array]:
         """1/2 |x - x^|^2 over observed entries, and X_(1) A(-1) and X_(1)' A(1) of the data filled with the model."""
         xp, first, other = self.engine.xp, factors[0], khatri_rao(factors[1:])
-        observed = self.observed.reshape(*self._rows.shape)
+        observed = self._observed_rows
 
         def visit(rows: slice) -> tuple[Array, Array, Array]:
             model = first[rows] @ other.T
@@ -120,9 +121,7 @@ class FrobeniusLoss:
             value = 0.5 * xp.sum(residual * residual, axis=1, dtype=xp.float64)
             return value, filled @ other, filled.T @ first[rows]
 
-        values, samples, others = zip(
-            *self.engine.map(visit, sample_blocks(self._rows.shape)), strict=True
-        )
+        values, samples, others = zip(*self.engine.map(visit, sample_blocks(self._rows.shape)), strict=True)
         return xp.concat(values), xp.concat(samples), reduce(add, others)
 
     def _sample_product(self, factors: Sequence[Array]) -> Array:

@@ -107,7 +107,9 @@ class Sweep:
             Products(*(reduce(add, arrays) for arrays in zip(*products, strict=True))),
         )
 
-    def transport(self, mode: int, place: int, x: Array, y: Array, marginal: Array) -> tuple[PlanTerms, Array]:
+    def transport(
+        self, mode: int, place: int, x: Array, y: Array, marginal: Array
+    ) -> tuple[PlanTerms, Array]:
         """Transport a block along a mode."""
         kernel = self.kernels[mode]
         if kernel is None:
@@ -129,9 +131,7 @@ class Sweep:
         return result.terms, result.by_leading
 
 
-def _by_samples(
-    sweep: Sweep, data: Array, observed: Array | None, first: Array, other: Array
-) -> Swept:
+def _by_samples(sweep: Sweep, data: Array, observed: Array | None, first: Array, other: Array) -> Swept:
     """Sweep over blocks of samples for all modes but theirs."""
     engine, xp = sweep.engine, sweep.engine.xp
     modes = tuple(mode for mode in sweep.modes if mode)
@@ -177,9 +177,7 @@ def _compare(
     return ratio_to_model(sweep.engine, target, seen), terms, reduce(add, costs)
 
 
-def _by_columns(
-    sweep: Sweep, data: Array, observed: Array | None, first: Array, other: Array
-) -> Swept:
+def _by_columns(sweep: Sweep, data: Array, observed: Array | None, first: Array, other: Array) -> Swept:
     """Sweep over blocks of columns for the mode of the samples."""
     engine, xp = sweep.engine, sweep.engine.xp
     rows = data.reshape(data.shape[0], -1)

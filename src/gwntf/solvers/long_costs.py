@@ -23,7 +23,7 @@ from gwntf.geometry import (
 )
 from gwntf.geometry.near_far import N_NEAR
 from gwntf.problem import NonnegativeTensor, unfold
-from gwntf.transport.scaling import scale
+from gwntf.transport import scale
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ def resolve_long_costs(
 
 
 def near_far_cost(rows: FloatArray, metric: str, relaxation: Relaxation, tol: float) -> NearFarCost | None:
-    """Build a near-far cost whose error is at most `tol`; None if that takes so many clusters that all pairs are cheaper.
+    """Build a near-far cost whose error is at most `tol`; None if all pairs are cheaper than the clusters it takes.
 
     Parameters
     ----------
