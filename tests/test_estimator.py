@@ -18,6 +18,8 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, Status
+from gwntf.core import InputError
+from gwntf.datasets import load_digits_tensor
 from gwntf.evaluation import clustering_accuracy
 from gwntf.problem import khatri_rao, reconstruct, relative_error
 from gwntf.problem.tensor import NonnegativeTensor
@@ -411,3 +413,28 @@ def test_coil20_clusters_beat_k_means(coil20):
     pixels = images.reshape(len(images), -1)
     means = clustering_accuracy(labels, KMeans(10, n_init=20, random_state=0).fit_predict(pixels))
     assert found > means + 0.05
+
+
+def test_the_clustering_preset_clusters_digits_better_than_the_defaults():
+    X, y = load_digits_tensor()
+    model = GWNTF.for_clustering(10, random_state=0)
+    assert model.get_params()["n_components"] == 30
+    assert clone(model).get_params() == model.get_params()
+    strong = clustering_accuracy(y, model.fit_predict(X))
+    plain = clustering_accuracy(y, GWNTF(10, max_iter=30, tol=0, random_state=0).fit_predict(X))
+    assert strong > plain + 0.02
+
+
+def test_the_preset_gives_way_to_parameters():
+    model = GWNTF.for_clustering(4, n_components=9, graph_metric="gradient", max_iter=5)
+    assert (model.n_components, model.n_clusters, model.graph_metric, model.max_iter) == (9, 4, "gradient", 5)
+    with pytest.raises(InputError, match="n_clusters"):
+        GWNTF.for_clustering(0)
+
+
+def test_graph_metrics_see_the_shape_of_samples_in_matrix_methods():
+    X = load_digits_tensor()[0][:80]
+    options = {"graph_metric": "gradient", "max_iter": 2, "tol": 0, "random_state": 0}
+    flat = GNMF(4, **options).fit(X)
+    folded = GNCP(4, **options).fit(X)
+    np.testing.assert_array_equal(flat.graph_.toarray(), folded.graph_.toarray())

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import ot
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.ndimage import gaussian_filter
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import kneighbors_graph
 
+from gwntf.core import InputError
 from gwntf.geometry import check_costs, check_graph, grid_cost, neighbor_graph, resolve_costs
 from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
+from gwntf.geometry.features import graph_features
 from gwntf.problem import NonnegativeTensor
 
 
@@ -186,3 +190,65 @@ def test_duplicates_zero_samples_and_single_samples_are_harmless():
 def test_ready_graph_is_taken_without_loops():
     graph = np.array([[3.0, 1.0], [1.0, 0.0]])
     np.testing.assert_array_equal(check_graph(graph, 2).toarray(), [[0, 1], [1, 0]])
+
+
+def neighbours_of(graph):
+    return [set(graph.indices[graph.indptr[i] : graph.indptr[i + 1]]) for i in range(graph.shape[0])]
+
+
+def test_wasserstein_metric_is_the_transport_distance_of_the_fibers(rng):
+    """On samples with one axis it is the exact distance of POT between histograms, for the cost |i - j|."""
+    X = rng.random((12, 7))
+    cost = np.abs(np.subtract.outer(np.arange(7.0), np.arange(7.0))) / 6
+    scaled = X / X.sum(axis=1, keepdims=True)
+    features, compared = graph_features(NonnegativeTensor(X), "wasserstein")
+    assert compared == "manhattan"
+    for i, j in [(0, 1), (3, 8), (10, 11)]:
+        expected = ot.emd2(scaled[i], scaled[j], cost)
+        np.testing.assert_allclose(np.abs(features[i] - features[j]).sum(), expected, atol=1e-12)
+
+
+def test_wasserstein_metric_sums_over_axes(rng):
+    X = rng.random((5, 4, 3))
+    features, _ = graph_features(NonnegativeTensor(X), "wasserstein")
+    mass = X / X.sum(axis=(1, 2), keepdims=True)
+    expected = sum(
+        np.abs(np.cumsum(mass[0] - mass[3], axis=axis)).sum() / (mass.shape[axis + 1] - 1) for axis in (0, 1)
+    )
+    np.testing.assert_allclose(np.abs(features[0] - features[3]).sum(), expected)
+
+
+def test_gradient_metric_does_not_see_the_light(rng):
+    """Two patterns under lights from all sides: gradients join the patterns, cosines join the lights."""
+    patterns = rng.random((2, 12, 12))
+    ramp = np.linspace(0, 1, 12)
+    lights = [10 * (a * ramp[:, None] + b * ramp[None]) for a, b in rng.uniform(0, 1, (10, 2))]
+    X = np.array([pattern + light for pattern in patterns for light in lights])
+    graph = neighbor_graph(NonnegativeTensor(X), 3, metric="gradient")
+    assert all({j // 10 for j in near} == {i // 10} for i, near in enumerate(neighbours_of(graph)))
+    other = neighbor_graph(NonnegativeTensor(X), 3, metric="cosine")
+    assert not all({j // 10 for j in near} == {i // 10} for i, near in enumerate(neighbours_of(other)))
+
+
+def test_gradient_is_that_of_loops(rng):
+    X = rng.random((3, 5, 6))
+    features, _ = graph_features(NonnegativeTensor(X), "gradient")
+    smooth = np.array([gaussian_filter(sample, 0.7) for sample in X])
+    edges = np.sqrt(sum(np.gradient(smooth[1], axis=axis) ** 2 for axis in (0, 1))).ravel()
+    np.testing.assert_allclose(features[1], edges / np.linalg.norm(edges))
+
+
+def test_a_callable_metric_returns_rows(rng):
+    X = rng.random((20, 3, 4))
+    found = neighbor_graph(NonnegativeTensor(X), 4, metric=lambda samples: samples.sum(axis=2))
+    expected = neighbor_graph(NonnegativeTensor(X.sum(axis=2)), 4, metric="euclidean")
+    np.testing.assert_array_equal(found.toarray(), expected.toarray())
+    with pytest.raises(InputError, match="20 rows"):
+        neighbor_graph(NonnegativeTensor(X), 4, metric=lambda samples: samples[:3].sum(axis=2))
+
+
+@pytest.mark.parametrize("metric", ["gradient", "wasserstein"])
+def test_metrics_that_need_all_entries_say_so(metric, rng):
+    X = rng.random((6, 4, 4))
+    with pytest.raises(InputError, match="missing entries"):
+        neighbor_graph(NonnegativeTensor(X, rng.random(X.shape) < 0.9), 2, metric=metric)

@@ -212,7 +212,7 @@ def test_approximate_neighbours_leave_the_row_itself_out(monkeypatch):
     rows = clustered(50)
 
     class Search:
-        def __init__(self, features, n_neighbors, random_state):
+        def __init__(self, features, metric, n_neighbors, random_state):
             distance, index = NearestNeighbors(n_neighbors=n_neighbors).fit(features).kneighbors(features)
             index[7] = np.roll(index[7], -1)
             index[7, -1] = 0  # the search missed row 7 itself

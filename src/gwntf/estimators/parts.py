@@ -16,6 +16,7 @@ from gwntf.geometry import (
     GRAPH_METRICS,
     GRAPH_WEIGHTS,
     CostSpec,
+    GraphMetric,
     SeparableCost,
     check_cost,
     check_costs,
@@ -156,14 +157,14 @@ class Graph(Factorization):
     graph_reg: float = 1.0
     n_neighbors: int = 5
     graph_weight: str = "binary"
-    graph_metric: str = "cosine"
+    graph_metric: GraphMetric = "cosine"
     graph: Any = None
 
     _own_constraints: ClassVar[Constraints] = {
         "graph_reg": [Interval(numbers.Real, 0, None, closed="left")],
         "n_neighbors": [Interval(numbers.Integral, 1, None, closed="left")],
         "graph_weight": [StrOptions(set(GRAPH_WEIGHTS))],
-        "graph_metric": [StrOptions(set(GRAPH_METRICS))],
+        "graph_metric": [StrOptions(set(GRAPH_METRICS)), callable],
     }
 
     def _check_graph(self, n_samples: int) -> csr_array | None:
@@ -174,5 +175,9 @@ class Graph(Factorization):
     ) -> tuple[csr_array | None, float]:
         if given is not None or self.graph_reg == 0:
             return given, self.graph_reg
-        graph = neighbor_graph(tensor, self.n_neighbors, weight=self.graph_weight, metric=self.graph_metric)
+        folded = NonnegativeTensor(
+            tensor.values.reshape(-1, *self.sample_shape_),
+            None if tensor.observed is None else tensor.observed.reshape(-1, *self.sample_shape_),
+        )
+        graph = neighbor_graph(folded, self.n_neighbors, weight=self.graph_weight, metric=self.graph_metric)
         return graph, self.graph_reg

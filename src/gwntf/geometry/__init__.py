@@ -15,8 +15,8 @@ from gwntf.geometry.costs import (
     resolve_cost,
     resolve_costs,
 )
+from gwntf.geometry.features import GRAPH_METRICS, GraphMetric
 from gwntf.geometry.graph import (
-    GRAPH_METRICS,
     GRAPH_WEIGHTS,
     SampleGraph,
     check_graph,
@@ -34,6 +34,7 @@ __all__ = [
     "Cost",
     "CostSpec",
     "DenseKernel",
+    "GraphMetric",
     "Kernel",
     "NearFarCost",
     "NearFarKernel",

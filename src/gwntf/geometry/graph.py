@@ -11,11 +11,11 @@ from scipy.sparse import coo_array, csr_array, issparse, triu
 
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine
-from gwntf.geometry.neighbors import directions, nearest_rows
+from gwntf.geometry.features import GraphMetric, check_complete, graph_features
+from gwntf.geometry.neighbors import nearest_rows
 from gwntf.geometry.pairwise import NOISE, pairwise_distances, row_length
 from gwntf.problem import NonnegativeTensor, as_real_array
 
-GRAPH_METRICS = ("cosine", "euclidean")
 GRAPH_WEIGHTS = ("binary", "cosine", "self-tuning")
 
 _SCALE_NEIGHBOR = 7
@@ -49,7 +49,7 @@ def neighbor_graph(
     n_neighbors: int = 5,
     *,
     weight: str = "binary",
-    metric: str = "cosine",
+    metric: GraphMetric = "cosine",
 ) -> csr_array:
     """Join every sample to its nearest others and symmetrise by the maximum.
 
@@ -62,8 +62,8 @@ def neighbor_graph(
     weight : {"binary", "cosine", "self-tuning"}
         1; the cosine of the two samples; exp(-d_ij^2 / (s_i s_j)) with s_i the distance to the 7th
         neighbour.
-    metric : {"cosine", "euclidean"}
-        Which samples are near; "cosine" measures d between samples scaled to length one.
+    metric : {"cosine", "euclidean", "gradient", "wasserstein"} or callable
+        Which samples are near: see `features`.
 
     Returns
     -------
@@ -126,14 +126,18 @@ def _tidy(graph: csr_array) -> csr_array:
     return tidy
 
 
-def _nearest(tensor: NonnegativeTensor, count: int, metric: str) -> tuple[FloatArray, NDArray[np.intp]]:
+def _nearest(
+    tensor: NonnegativeTensor, count: int, metric: GraphMetric
+) -> tuple[FloatArray, NDArray[np.intp]]:
     """Distances d and indices of the nearest other samples, in order; each sample's own row left out."""
+    check_complete(tensor, metric)
     if tensor.observed is None:
-        rows = tensor.values.reshape(len(tensor.values), -1).astype(np.float64)
-        distance, index = nearest_rows(directions(rows) if metric == "cosine" else rows, count)
+        features, compared = graph_features(tensor, metric)
+        distance, index = nearest_rows(features, count, compared)
+        length = row_length(features)
     else:
-        distance, index = _nearest_observed(tensor, count, metric)
-    length = 1.0 if metric == "cosine" else row_length(tensor.values.reshape(len(tensor.values), -1))
+        distance, index = _nearest_observed(tensor, count, str(metric))
+        length = 1.0 if metric == "cosine" else row_length(tensor.values.reshape(len(tensor.values), -1))
     return np.where(distance < NOISE * length, 0, distance), index
 
 

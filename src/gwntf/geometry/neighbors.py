@@ -18,13 +18,18 @@ EXACT_LIMIT = 20_000
 """Above so many rows pynndescent searches, where it is installed: all pairs take a time that grows as N^2."""
 
 
-def nearest_rows(features: FloatArray, count: int) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Euclidean distances and indices of the nearest other rows, in order; each row's own place left out."""
+def nearest_rows(
+    features: FloatArray, count: int, metric: str = "euclidean"
+) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Distances and indices of the nearest other rows, in order; each row's own place left out.
+
+    `metric` is "euclidean" or "manhattan".
+    """
     if len(features) > EXACT_LIMIT and find_spec("pynndescent") is not None:
-        return _approximate(features, count)
+        return _approximate(features, count, metric)
     if len(features) > EXACT_LIMIT:
         _log.info("comparing all pairs of %d samples; with pynndescent this takes less time", len(features))
-    search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(features)
+    search = NearestNeighbors(n_neighbors=count, algorithm="brute", metric=metric).fit(features)
     distance, index = search.kneighbors()
     return distance, index
 
@@ -41,10 +46,11 @@ def directions(rows: FloatArray) -> FloatArray:
     return scaled
 
 
-def _approximate(features: FloatArray, count: int) -> tuple[FloatArray, NDArray[np.intp]]:
+def _approximate(features: FloatArray, count: int, metric: str) -> tuple[FloatArray, NDArray[np.intp]]:
     from pynndescent import NNDescent
 
-    index = NNDescent(features.astype(np.float32, copy=False), n_neighbors=count + 1, random_state=0)
+    rows = features.astype(np.float32, copy=False)
+    index = NNDescent(rows, metric=metric, n_neighbors=count + 1, random_state=0)
     neighbors, distances = index.neighbor_graph
     own = neighbors == np.arange(len(features))[:, None]
     own[~own.any(axis=1), -1] = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
@@ -32,6 +33,7 @@ class CpuEngine(NumpyEngine):
 
     def __init__(self) -> None:
         self._compiled: set[tuple[str, str]] = set()
+        self._compiling = threading.Lock()
 
     @cached_property
     def _threads(self) -> Threads:
@@ -52,9 +54,11 @@ class CpuEngine(NumpyEngine):
         key = (form, stacks[0].dtype.name)
         if key in self._compiled:
             return
-        with told_if_slow(f"the transport ({form}, {key[1]})"):
-            transport_stack(*(stack[:0] for stack in stacks), *arguments)
-        self._compiled.add(key)
+        with self._compiling:
+            if key not in self._compiled:
+                with told_if_slow(f"the transport ({form}, {key[1]})"):
+                    transport_stack(*(stack[:0] for stack in stacks), *arguments)
+                self._compiled.add(key)
 
     def tile_columns(self, length: int) -> int:
         """Return a whole number of compiled tiles, or what keeps BLAS busy along a long dense kernel."""

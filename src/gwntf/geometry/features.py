@@ -1,0 +1,80 @@
+"""What a graph metric sees of a sample: rows whose distances say which samples are near.
+
+- "cosine": directions; "euclidean": the entries themselves.
+- "gradient": directions of the gradient's magnitude, taken along all axes of a sample after a slight blur. Light and
+  contrast leave edges where they are.
+- "wasserstein": the cumulative sums along every axis of a sample scaled to mass one. The L1 distance between two of
+  them is the transport distance of their fibers for the cost |i - j|, summed over the axes, where fibers have equal
+  masses.
+- A function of all samples that returns one row each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.ndimage import gaussian_filter
+
+from gwntf.core import FloatArray, InputError
+from gwntf.geometry.neighbors import directions
+from gwntf.problem import NonnegativeTensor, as_real_array
+
+GRAPH_METRICS = ("cosine", "euclidean", "gradient", "wasserstein")
+
+GraphMetric: TypeAlias = str | Callable[[FloatArray], Any]
+
+_BLUR = 0.7
+
+
+def graph_features(tensor: NonnegativeTensor, metric: GraphMetric) -> tuple[FloatArray, str]:
+    """Return one row per sample and how rows are compared: "euclidean" or "manhattan"."""
+    samples = tensor.values.astype(np.float64)
+    rows = samples.reshape(len(samples), -1)
+    if callable(metric):
+        return _called(metric, samples), "euclidean"
+    if metric == "cosine":
+        return directions(rows), "euclidean"
+    if metric == "euclidean":
+        return rows, "euclidean"
+    if metric == "gradient":
+        return directions(_edges(samples).reshape(len(samples), -1)), "euclidean"
+    return _cumulative(samples), "manhattan"
+
+
+def check_complete(tensor: NonnegativeTensor, metric: GraphMetric) -> None:
+    """Refuse metrics that need every entry where some are missing."""
+    if tensor.observed is not None and (callable(metric) or metric in ("gradient", "wasserstein")):
+        given = "a callable" if callable(metric) else repr(metric)
+        raise InputError("graph_metric", f"{given} with missing entries", "'cosine' or 'euclidean'")
+
+
+def _edges(samples: FloatArray) -> FloatArray:
+    """Magnitude of the gradient along all axes that have one, after a Gaussian blur."""
+    axes = tuple(axis for axis in range(1, samples.ndim) if samples.shape[axis] > 1)
+    if not axes:
+        return samples
+    smooth = gaussian_filter(samples, _BLUR, axes=axes)
+    slopes = [np.gradient(smooth, axis=axis) for axis in axes]
+    magnitude: FloatArray = np.sqrt(sum(slope**2 for slope in slopes))
+    return magnitude
+
+
+def _cumulative(samples: FloatArray) -> FloatArray:
+    """Cumulative sums along every axis, each divided by its number of steps, of samples of mass one."""
+    mass = samples.reshape(len(samples), -1).sum(axis=1)
+    scaled = samples / np.where(mass > 0, mass, 1).reshape(-1, *(1,) * (samples.ndim - 1))
+    sums = [
+        np.cumsum(scaled, axis=axis).reshape(len(samples), -1) / max(samples.shape[axis] - 1, 1)
+        for axis in range(1, samples.ndim)
+    ]
+    return np.concatenate(sums, axis=1)
+
+
+def _called(metric: Callable[[FloatArray], Any], samples: FloatArray) -> FloatArray:
+    rows = as_real_array(metric(samples), "graph_metric(X)").astype(np.float64)
+    if rows.ndim < 2 or len(rows) != len(samples) or not np.isfinite(rows).all():
+        allowed = f"{len(samples)} rows of finite numbers, one per sample"
+        raise InputError("graph_metric", f"a function that returned shape {rows.shape}", allowed)
+    return rows.reshape(len(rows), -1)
