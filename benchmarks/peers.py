@@ -15,7 +15,7 @@ from benchmarks.data import images
 from benchmarks.harness import Claim, Outcome, Timing, race
 from gwntf import GNCP, GWNTF, NCP, NMF
 
-LOW, HIGH, RANK = 10, 60, 20
+LOW, HIGH, RANK = 10, 110, 20
 NEVER = 1e-20
 """A tolerance that is never reached: everyone looks at the objective as often as they do when they may stop."""
 

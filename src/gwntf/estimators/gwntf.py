@@ -12,6 +12,7 @@ from gwntf.estimators.parts import Graph, PerModeTransport
 STRONG: dict[str, Any] = {
     "update": "mm",
     "graph_reg": 4e4,
+    "graph_metric": "auto",
     "graph_weight": "self-tuning",
     "inner_iter": 10,
     "max_iter": 30,
@@ -56,10 +57,12 @@ class GWNTF(Graph, PerModeTransport):
         p; at most ``n_samples - 1`` are used.
     graph_weight : {"binary", "cosine", "self-tuning"}, default="binary"
         Weights of the edges.
-    graph_metric : {"cosine", "euclidean", "gradient", "wasserstein"} or callable, default="cosine"
+    graph_metric : {"cosine", "euclidean", "gradient", "wasserstein", "auto"} or callable, default="cosine"
         Which samples are near. "gradient" is the cosine of the magnitude of the gradient along the axes of a
         sample, for images under changing light; "wasserstein" the transport distance of their fibers, for
         shapes that move; a callable takes all samples and returns one row each, compared by their distance.
+        "auto" takes "cosine" unless the graph of "gradient" or "wasserstein" falls into clusters far more
+        clearly: `graph_metric_` is its choice, `modularity_` how clear each is.
     graph : sparse matrix or array of shape (n_samples, n_samples), optional
         A ready symmetric graph in place of the neighbour graph.
     sample_shape : tuple of int, optional
@@ -154,9 +157,9 @@ class GWNTF(Graph, PerModeTransport):
     def for_clustering(cls, n_clusters: int, **params: Any) -> Self:
         """Return an estimator set up for `fit_predict`.
 
-        Three components a cluster, self-tuning weights, ten steps of the samples for each transport step, 30 iterations
-        with adaptive scalings, labels by discretised singular vectors. A preset, not a default: whatever is given in
-        `params` replaces its part of it.
+        Three components a cluster, a graph metric chosen without labels, self-tuning weights, ten steps of the
+        samples for each transport step, 30 iterations with adaptive scalings, labels by discretised singular
+        vectors. A preset, not a default: whatever is given in `params` replaces its part of it.
 
         Parameters
         ----------

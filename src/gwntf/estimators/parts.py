@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from gwntf.core import FloatArray, Relaxation
 from gwntf.estimators.base import Constraints, Factorization
+from gwntf.estimators.graph_choice import choose_graph
 from gwntf.estimators.sklearn_compat import Interval, StrOptions
 from gwntf.geometry import (
     GRAPH_METRICS,
@@ -164,7 +165,7 @@ class Graph(Factorization):
         "graph_reg": [Interval(numbers.Real, 0, None, closed="left")],
         "n_neighbors": [Interval(numbers.Integral, 1, None, closed="left")],
         "graph_weight": [StrOptions(set(GRAPH_WEIGHTS))],
-        "graph_metric": [StrOptions(set(GRAPH_METRICS)), callable],
+        "graph_metric": [StrOptions({*GRAPH_METRICS, "auto"}), callable],
     }
 
     def _check_graph(self, n_samples: int) -> csr_array | None:
@@ -179,5 +180,11 @@ class Graph(Factorization):
             tensor.values.reshape(-1, *self.sample_shape_),
             None if tensor.observed is None else tensor.observed.reshape(-1, *self.sample_shape_),
         )
+        if self.graph_metric == "auto":
+            clusters = min(self.n_clusters or self.n_components, len(tensor.values) - 1)
+            self.graph_metric_, graph, self.modularity_ = choose_graph(
+                folded, self.n_neighbors, self.graph_weight, max(clusters, 1), self.random_state
+            )
+            return graph, self.graph_reg
         graph = neighbor_graph(folded, self.n_neighbors, weight=self.graph_weight, metric=self.graph_metric)
         return graph, self.graph_reg

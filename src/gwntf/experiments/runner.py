@@ -19,6 +19,7 @@ from sklearn.preprocessing import normalize
 
 from gwntf.core import DataError, FloatArray, GwntfError
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
+from gwntf.estimators.graph_choice import choose_graph
 from gwntf.estimators.labels import assign, check_clusters
 from gwntf.evaluation import SCORES, clustering_scores
 from gwntf.experiments.environment import environment
@@ -106,7 +107,10 @@ def load_setting(dataset: str, methods: Iterable[Method]) -> Setting:
         if key is not None:
             neighbors, weight, metric, norm = key
             tensor, _ = normalise_samples(raw, norm)
-            graphs[key] = neighbor_graph(tensor, neighbors, weight=weight, metric=metric)
+            if metric == "auto":
+                graphs[key] = choose_graph(tensor, neighbors, weight, len(np.unique(y)), 0)[1]
+            else:
+                graphs[key] = neighbor_graph(tensor, neighbors, weight=weight, metric=metric)
     return Setting(X, y, graphs, np.asarray(sample_cost))
 
 
@@ -270,7 +274,8 @@ def _estimator(run: Run, setting: Setting) -> Any:
     if run.method.estimator == "GWNTF" and model.costs == "auto":
         model.costs = check_costs("auto", setting.X.shape)
     costs = getattr(model, "costs", "auto")
-    if costs != "auto" and isinstance(costs[0], str) and costs[0] == "cosine" and model.sample_norm == "l2":
+    exact = isinstance(costs, list | tuple) and isinstance(costs[0], str) and model.kernel_tol == 0
+    if exact and costs[0] == "cosine" and model.sample_norm == "l2":
         model.costs = [setting.sample_cost, *costs[1:]]
     return model
 
