@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from gwntf import GWNTF
 from gwntf.datasets import load_digits_tensor
 from gwntf.estimators.graph_choice import _clear_winner, choose_graph, modularity
+from gwntf.experiments import find_table, load_table
 from gwntf.problem import NonnegativeTensor
 
 
@@ -54,7 +55,7 @@ def test_images_under_changing_light_are_compared_by_their_gradients(rng):
         X
     )
     assert model.graph_metric_ == "gradient"
-    np.testing.assert_array_equal(model.graph_.toarray(), graph.toarray())
+    np.testing.assert_allclose(model.graph_.toarray(), graph.toarray(), rtol=1e-9)
 
 
 def test_digits_keep_the_cosine_and_missing_entries_leave_no_choice():
@@ -63,3 +64,11 @@ def test_digits_keep_the_cosine_and_missing_entries_leave_no_choice():
     X[0, 0, 0] = np.nan
     model = GWNTF(3, graph_metric="auto", missing="ignore", max_iter=1, tol=0).fit(X)
     assert list(model.modularity_) == ["cosine"]
+
+
+@pytest.mark.parametrize(("name", "classes"), [("coil20", 20), ("pie_pose27", 68), ("digits", 10)])
+def test_the_committed_tables_spell_the_preset_out(name, classes):
+    table = load_table(find_table(f"clustering_{name}"))
+    method = next(method for method in table.methods if method.name == "GWNTF.for_clustering")
+    preset = GWNTF.for_clustering(classes, dtype="float32", n_clusters=None)
+    assert method.build().get_params() == preset.get_params()

@@ -97,7 +97,7 @@ class FrobeniusLoss:
         """1/2 |X - X^|^2 from Gram matrices; nothing is missing."""
         xp = self.engine.xp
         a = xp.astype(factors[0], xp.float64, copy=False)
-        cross = xp.sum(a * self._sample_product(factors))
+        cross = xp.sum(factors[0] * self._sample_product(factors), dtype=xp.float64)
         rest = other_grams([xp.astype(factor, xp.float64, copy=False) for factor in factors], 0)
         return max(0.0, float(self._size + 0.5 * xp.sum((a.T @ a) * rest) - cross))
 
