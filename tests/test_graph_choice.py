@@ -70,5 +70,5 @@ def test_digits_keep_the_cosine_and_missing_entries_leave_no_choice():
 def test_the_committed_tables_spell_the_preset_out(name, classes):
     table = load_table(find_table(f"clustering_{name}"))
     method = next(method for method in table.methods if method.name == "GWNTF.for_clustering")
-    preset = GWNTF.for_clustering(classes, dtype="float32", n_clusters=None)
+    preset = GWNTF.for_clustering(classes, dtype="float32").set_params(n_clusters=None)
     assert method.build().get_params() == preset.get_params()
