@@ -141,7 +141,7 @@ def test_compiled_near_far_transport_equals_the_reference(dtype, warm):
 
 
 def test_a_few_long_fibers_are_left_to_the_reference():
-    form = build_kernel(build(clustered()), 0.05, get_engine("cpu"), np.float64).form()
+    form = build_kernel(build(clustered()), 0.05, get_engine("cpu"), np.float64).form
     assert get_engine("cpu").stack_transport(form, 3000, 5) is None
     assert get_engine("cpu").stack_transport(form, 3000, 200) is not None
 

@@ -42,7 +42,7 @@ class NumpyEngine:
 
     def stack_transport(
         self,
-        kernel: KernelForm,  # noqa: ARG002
+        form: Callable[[], KernelForm],  # noqa: ARG002
         length: int,  # noqa: ARG002
         columns: int,  # noqa: ARG002
     ) -> StackTransport | None:

@@ -76,8 +76,13 @@ class Engine(Protocol):
         """Silence floating-point warnings inside the block (columns that overflow are solved again)."""
         ...
 
-    def stack_transport(self, kernel: KernelForm, length: int, columns: int) -> StackTransport | None:
-        """Return a compiled transport for so many fibers of that length, or None to go tile by tile."""
+    def stack_transport(
+        self, form: Callable[[], KernelForm], length: int, columns: int
+    ) -> StackTransport | None:
+        """Return a compiled transport for so many fibers of that length, or None to go tile by tile.
+
+        `form` gives the kernel as compiled code takes it, and is not called where nothing is compiled.
+        """
         ...
 
     def ratio_and_kl(self, x: Array, y: Array) -> tuple[Array, Array]:

@@ -116,7 +116,8 @@ class DenseKernel:
 
     def dense_form(self) -> DenseForm:
         """Return K as a matrix."""
-        return DenseForm(self._matrix, self._engine.asarray(self._matrix.T))
+        symmetric = np.array_equal(self._log_kernel, self._log_kernel.T)
+        return DenseForm(self._matrix, self._matrix if symmetric else self._engine.asarray(self._matrix.T))
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:
         """exp(s) K V, or exp(s) K' V."""
@@ -191,10 +192,12 @@ def _common_ratio(log_kernel: FloatArray) -> float | None:
     if size < 2:
         return None
     ratio = float(log_kernel[0, 1] - log_kernel[0, 0])
-    steps = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
-    straight = log_kernel[0, 0] + ratio * steps
-    scale = max(1.0, float(np.abs(log_kernel).max()))
-    return ratio if np.abs(log_kernel - straight).max() <= 1e-12 * scale else None
+    scale = 1e-12 * max(1.0, float(np.abs(log_kernel).max()))
+    places = np.arange(size)
+    for i, row in enumerate(log_kernel):  # the first row decides, unless the kernel is exponential indeed
+        if np.abs(row - log_kernel[0, 0] - ratio * np.abs(places - i)).max() > scale:
+            return None
+    return ratio
 
 
 def _log_sum_exp(xp: Any, terms: Array) -> Array:

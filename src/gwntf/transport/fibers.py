@@ -111,7 +111,7 @@ class _Job:
     def tiles(self, stacks: tuple[Array, ...]) -> Iterator[tuple[tuple[slice, slice], PlanTerms]]:
         """Solve all fibers and yield what those of each tile cost."""
         before, length, after = stacks[0].shape
-        compiled = self.engine.stack_transport(self.kernel.form(), length, before * after)
+        compiled = self.engine.stack_transport(self.kernel.form, length, before * after)
         if compiled is None:
             yield from self._by_tiles(stacks)
             return
@@ -163,7 +163,7 @@ class _Job:
         x, y, log_u = (xp.astype(stack[p, :, q].T[None], xp.float64) for stack in stacks[:3])
         wide = (x, y, log_u, xp.zeros_like(x))
         climber = replace(self, kernel=self.kernel.astype("float64"), share=1.0, keep=True)
-        again = self.engine.stack_transport(climber.kernel.form(), x.shape[1], x.shape[2])
+        again = self.engine.stack_transport(climber.kernel.form, x.shape[1], x.shape[2])
         if stacks[0].dtype != xp.float64 and again is not None:
             terms[:, columns] = climber._compiled(again, wide)
         else:

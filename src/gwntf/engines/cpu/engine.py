@@ -64,12 +64,17 @@ class CpuEngine(NumpyEngine):
         """Return a whole number of compiled tiles, or what keeps BLAS busy along a long dense kernel."""
         return super().tile_columns(length) if length <= _SHORT else _LONG_TILE
 
-    def stack_transport(self, kernel: KernelForm, length: int, columns: int) -> StackTransport | None:
+    def stack_transport(
+        self, form: Callable[[], KernelForm], length: int, columns: int
+    ) -> StackTransport | None:
         """Return the compiled transport, but not for long dense kernels nor for a few long fibers.
 
         The latter would leave most of a tile empty.
         """
-        if length > _SHORT and (isinstance(kernel, DenseForm) or columns < T // 4):
+        if length > _SHORT and columns < T // 4:
+            return None
+        kernel = form()
+        if length > _SHORT and isinstance(kernel, DenseForm):
             return None
 
         def transport(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gwntf.engines.cpu.powers import log2_of
+from gwntf.engines.cpu.powers import logarithms
 from gwntf.engines.cpu.products import LOOSE
 from gwntf.engines.cpu.sources import digest_of_sources
 
@@ -22,14 +22,6 @@ def quotient_row(x, y, tiny, out):
         out[j] = x[j] / max(y[j], tiny)
         broken += x.dtype.type(1) if (x[j] > zero) & (y[j] <= zero) else zero
     return broken > zero
-
-
-@njit(**LOOSE)
-def logarithm_row(x, out):
-    """Out = log2 x, zero where x is."""
-    zero, one = x.dtype.type(0), x.dtype.type(1)
-    for j in range(x.size):
-        out[j] = log2_of(x[j] if x[j] > zero else one)
 
 
 @njit(**LOOSE)
@@ -52,7 +44,7 @@ def _compile(digest: int) -> Any:
         logs = np.empty(x.shape[1], x.dtype)
         for i in range(x.shape[0]):
             broken = quotient_row(x[i], y[i], tiny, ratio[i])
-            logarithm_row(ratio[i], logs)
+            logarithms(ratio[i], logs)
             kl[i] = np.inf if broken else divergence_row(x[i], y[i], logs)
 
     return ratio_and_kl

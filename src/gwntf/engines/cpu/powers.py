@@ -202,3 +202,11 @@ def divide_by_powers(numerator, x, p, out):
         positive = d > zero
         y = over_power(numerator[j], d if positive else one, p, short)
         out[j] = y if positive else zero
+
+
+@njit(**JIT)
+def logarithms(x, out):
+    """Out = log2 x, or zero where x is zero."""
+    zero, one = x.dtype.type(0), x.dtype.type(1)
+    for j in range(x.size):
+        out[j] = log2_of(x[j] if x[j] > zero else one)

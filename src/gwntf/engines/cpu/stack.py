@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gwntf.engines.cpu.powers import divide_by_powers, exp2_of, log2_of
+from gwntf.engines.cpu.powers import divide_by_powers, exp2_of, logarithms
 from gwntf.engines.cpu.products import LOOSE, row_count, row_source
 from gwntf.engines.cpu.sources import digest_of_sources
 from gwntf.engines.cpu.tile import dot_columns, iterate, judge
@@ -90,14 +90,6 @@ def add_scaled(x, share, out):
     """Add `share` times x."""
     for j in range(x.size):
         out[j] += share * x[j]
-
-
-@njit(**LOOSE)
-def logarithms(x, out):
-    """Out = log2 x, or zero where x is zero."""
-    zero, one = x.dtype.type(0), x.dtype.type(1)
-    for j in range(x.size):
-        out[j] = log2_of(x[j] if x[j] > zero else one)
 
 
 @njit(**LOOSE)
