@@ -6,7 +6,7 @@ loop with numba. A library such as numba or torch is imported in its own engine 
 """
 
 from gwntf.engines.forms import DenseForm, ExponentialForm, KernelForm, NearFarForm, SeparableForm
-from gwntf.engines.protocol import Engine, StackTransport
+from gwntf.engines.protocol import Engine, StackTask, StackTransport
 from gwntf.engines.registry import ENGINES, get_engine
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "KernelForm",
     "NearFarForm",
     "SeparableForm",
+    "StackTask",
     "StackTransport",
     "get_engine",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -16,25 +16,39 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
+class StackTask(NamedTuple):
+    """What is to be done to every fiber of a stack.
+
+    Attributes
+    ----------
+    relaxation : Relaxation
+        lam, alpha, beta.
+    offsets, whole
+        Of the kernel: see `geometry.kernels`.
+    share : float
+        What part of Psi is added to the marginal.
+    warm, keep : bool
+        Whether log U is read, and whether it is written.
+    max_iter, tol, check_every
+        See `transport.scaling`.
+    """
+
+    relaxation: Relaxation
+    offsets: tuple[float, float]
+    whole: bool
+    share: float
+    warm: bool
+    keep: bool
+    max_iter: int
+    tol: float
+    check_every: int
+
+
 class StackTransport(Protocol):
     """A compiled transport of every fiber along the middle axis of stacks (before, length, after)."""
 
-    def __call__(
-        self,
-        stacks: tuple[Array, ...],
-        relaxation: Relaxation,
-        offsets: tuple[float, float],
-        whole: bool,
-        share: float,
-        warm: bool,
-        keep: bool,
-        max_iter: int,
-        tol: float,
-        check_every: int,
-    ) -> tuple[Array, Array]:
+    def __call__(self, stacks: tuple[Array, ...], task: StackTask) -> tuple[Array, Array]:
         """Transport X to Y with stacks (X, Y, log U, marginal), the last two written.
-
-        For `offsets` and `whole` see `geometry.kernels`. log U is read if `warm` and written if `keep`.
 
         Returns the three terms of W for every fiber, (3, columns) in float64, and which fibers kept their accuracy; of
         the others nothing is written.

@@ -17,7 +17,7 @@ from gwntf.engines import DenseForm, Engine, ExponentialForm, KernelForm, Separa
 from gwntf.geometry.costs import Cost, SeparableCost
 from gwntf.geometry.near_far import NearFarCost
 from gwntf.geometry.near_far_kernel import NearFarKernel
-from gwntf.geometry.shift import lifting_shift, split_shift
+from gwntf.geometry.number_types import Retyped, lifting_shift, log_sum_exp, split_shift
 
 
 class Kernel(Protocol):
@@ -58,7 +58,7 @@ class Kernel(Protocol):
         ...
 
 
-class DenseKernel:
+class DenseKernel(Retyped):
     """K = exp(log_kernel) held as a matrix.
 
     Parameters
@@ -76,17 +76,6 @@ class DenseKernel:
         self.size = len(log_kernel)
         self.shift, self.whole = lifting_shift(float(log_kernel.min()), float(log_kernel.max()), dtype)
         self.offsets = split_shift(self.shift, dtype)
-
-    def astype(self, dtype: Any) -> DenseKernel:
-        """Return the same kernel in another precision."""
-        if np.dtype(dtype) == self._dtype:
-            return self
-        return self._wide if np.dtype(dtype) == np.float64 else self._at(dtype)
-
-    @cached_property
-    def _wide(self) -> DenseKernel:
-        """The float64 twin, kept because the scaling loop turns to it again and again."""
-        return self._at(np.float64)
 
     def _at(self, dtype: Any) -> DenseKernel:
         return DenseKernel(self._engine, self._log_kernel, dtype)
@@ -127,7 +116,7 @@ class DenseKernel:
         """log(K exp(log V)), row by row of K so that no I x I x M array arises."""
         xp = self._engine.xp
         log_kernel = self._log_matrix.T if transposed else self._log_matrix
-        return xp.stack([_log_sum_exp(xp, log_kernel[i, :, None] + log_v) for i in range(self.size)])
+        return xp.stack([log_sum_exp(xp, log_kernel[i, :, None] + log_v, 0) for i in range(self.size)])
 
 
 class SeparableKernel:
@@ -198,10 +187,3 @@ def _common_ratio(log_kernel: FloatArray) -> float | None:
         if np.abs(row - log_kernel[0, 0] - ratio * np.abs(places - i)).max() > scale:
             return None
     return ratio
-
-
-def _log_sum_exp(xp: Any, terms: Array) -> Array:
-    """log(sum(exp(terms))) down the columns; -inf for a column of -inf."""
-    top = xp.max(terms, axis=0)
-    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
-    return top + xp.log(xp.sum(xp.exp(terms - top), axis=0))

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin
 from sklearn.metrics.pairwise import euclidean_distances
 
 from gwntf.core import FloatArray
@@ -43,8 +45,6 @@ class NearFarCost:
         Which element is at the k-th place; all else is by place.
     bounds : (C + 1,) array
         Where each cluster begins.
-    cluster : (N,) array
-        Cluster of each place.
     half : (N, C) array
         H: the cost between places i and j of clusters c and d is H[i, d] + H[j, c] unless they are near.
     near : csr_array
@@ -55,7 +55,6 @@ class NearFarCost:
 
     order: NDArray[np.int64]
     bounds: NDArray[np.int64]
-    cluster: NDArray[np.int64]
     half: FloatArray
     near: csr_array
     error: float = float("nan")
@@ -64,6 +63,11 @@ class NearFarCost:
     def size(self) -> int:
         """Number of elements."""
         return len(self.order)
+
+    @cached_property
+    def cluster(self) -> NDArray[np.int64]:
+        """Cluster of each place."""
+        return np.repeat(np.arange(self.n_clusters), np.diff(self.bounds))
 
     @property
     def n_clusters(self) -> int:
@@ -157,7 +161,8 @@ def near_far_parts(points: Points, near: csr_array, n_clusters: int) -> NearFarC
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         search.fit(points.features[subset].astype(np.float64))
-    _, labels = np.unique(search.predict(points.features.astype(np.float64)), return_inverse=True)
+    found = search.cluster_centers_.astype(points.features.dtype)
+    _, labels = np.unique(pairwise_distances_argmin(points.features, found), return_inverse=True)
     order = np.argsort(labels, kind="stable").astype(np.int64)
     cluster = labels[order].astype(np.int64)
     bounds = np.searchsorted(cluster, np.arange(cluster[-1] + 2)).astype(np.int64)
@@ -167,4 +172,4 @@ def near_far_parts(points: Points, near: csr_array, n_clusters: int) -> NearFarC
     half = (points.cost(features, centres) - 0.5 * between[cluster]).astype(points.rows.dtype)
     sorted_near = near[order][:, order].tocsr()
     sorted_near.sort_indices()
-    return NearFarCost(order, bounds, cluster, half, sorted_near)
+    return NearFarCost(order, bounds, half, sorted_near)

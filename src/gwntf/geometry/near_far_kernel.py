@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from gwntf.core import Array, FloatArray
 from gwntf.engines import Engine, NearFarForm
 from gwntf.geometry.near_far import NearFarCost
-from gwntf.geometry.shift import lifting_shift, split_shift
+from gwntf.geometry.number_types import Retyped, lifting_shift, log_sum_exp, split_shift
 
 _FLOOR = 1e-4
 """Least part of the far field that is left of a near pair: what is taken away must not cancel to nothing."""
@@ -21,7 +21,7 @@ _STEP = 4
 _BLOCK_ENTRIES = 2**22
 
 
-class NearFarKernel:
+class NearFarKernel(Retyped):
     """K = exp(-lam C - 1) for a `NearFarCost`, symmetric and positive everywhere.
 
     With E = exp(-lam H - (1 - s)/2) the far field is E[i, d] E[j, c]. It is applied to all pairs, near ones included,
@@ -33,17 +33,6 @@ class NearFarKernel:
         self.size = cost.size
         self.shift, self.whole = lifting_shift(-2 * float(cost.half.max()) / reg - 1, -1.0, dtype)
         self.offsets = split_shift(self.shift, dtype)
-
-    def astype(self, dtype: Any) -> NearFarKernel:
-        """Return the same kernel in another precision."""
-        if np.dtype(dtype) == self._dtype:
-            return self
-        return self._wide if np.dtype(dtype) == np.float64 else self._at(dtype)
-
-    @cached_property
-    def _wide(self) -> NearFarKernel:
-        """The float64 twin, kept because hard columns turn to it again and again."""
-        return self._at(np.float64)
 
     def _at(self, dtype: Any) -> NearFarKernel:
         return NearFarKernel(self._engine, self._cost, self._reg, dtype)
@@ -116,7 +105,7 @@ class NearFarKernel:
 
     def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:  # noqa: ARG002
         """log(K exp(log V)), a block of rows of K at a time."""
-        xp, cost = self._engine.xp, self._cost
+        xp = self._engine.xp
         _, _, order, back = self._placed
         log_v = log_v[order]
         everywhere = np.arange(self.size)
@@ -124,15 +113,13 @@ class NearFarKernel:
         blocks = []
         for start in range(0, self.size, step):
             rows = everywhere[start : start + step]
-            log_kernel = self._log_rows(cost, rows, everywhere)
+            log_kernel = self._log_rows(rows, everywhere)
             terms = self._engine.asarray(log_kernel, self._dtype)[:, :, None] + log_v[None]
-            top = xp.max(terms, axis=1)
-            top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
-            blocks.append(top + xp.log(xp.sum(xp.exp(terms - top[:, None]), axis=1)))
+            blocks.append(log_sum_exp(xp, terms, 1))
         return xp.concat(blocks)[back]
 
-    def _log_rows(self, cost: NearFarCost, rows: Any, columns: Any) -> FloatArray:
+    def _log_rows(self, rows: Any, columns: Any) -> FloatArray:
         """Log K between places, with the floor that the plain kernel has."""
-        far, costs = cost.far(rows, columns), cost.places(rows, columns)
+        far, costs = self._cost.far(rows, columns), self._cost.places(rows, columns)
         logs: FloatArray = np.maximum(-costs / self._reg, -far / self._reg + np.log(_FLOOR)) - 1
         return logs

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gwntf.core import Array, InputError, Relaxation
-from gwntf.engines import Engine, StackTransport
+from gwntf.engines import Engine, StackTask, StackTransport
 from gwntf.geometry import Kernel
 from gwntf.problem.algebra import split_shape
 from gwntf.transport.scaling import CHECK_EVERY, scale
@@ -82,15 +82,14 @@ def transport_mode(
     held = log_u if log_u is not None else marginal
     stacks = tuple(tensor.reshape(*shape) for tensor in (data, model, held, marginal))
     by_leading = engine.xp.zeros_like(stacks[0][:, 0, 0], dtype=engine.xp.float64)
-    sums = [0.0, 0.0, 0.0]
+    sums = PlanTerms(0.0, 0.0, 0.0)
     job = _Job(engine, kernel, relaxation, limits, share, warm, keep)
     for tile, terms in job.tiles(stacks):
         rows = tile[0]
         totals = engine.xp.reshape(terms.total, (rows.stop - rows.start, -1))
         by_leading[rows] += engine.xp.sum(totals, axis=1)
-        for place, term in enumerate((terms.transport, terms.data, terms.model)):
-            sums[place] += float(engine.xp.sum(term))
-    return ModeTransport(PlanTerms(*sums), by_leading)
+        sums = sums + PlanTerms(*(float(engine.xp.sum(part)) for part in terms.parts))
+    return ModeTransport(sums, by_leading)
 
 
 @dataclass(frozen=True)
@@ -139,8 +138,7 @@ class _Job:
 
     def _compiled(self, compiled: StackTransport, stacks: tuple[Array, ...]) -> Array:
         """Solve whole stacks at once and return the terms of every fiber; what was not held climbs on."""
-        terms, sound = compiled(
-            stacks,
+        task = StackTask(
             self.relaxation,
             self.kernel.offsets,
             self.kernel.whole,
@@ -151,6 +149,7 @@ class _Job:
             self.limits.tol,
             CHECK_EVERY,
         )
+        terms, sound = compiled(stacks, task)
         rest = self.engine.xp.nonzero(~sound)[0]
         if rest.shape[0]:
             self._solve_rest(stacks, terms, rest)
@@ -168,7 +167,7 @@ class _Job:
             terms[:, columns] = climber._compiled(again, wide)
         else:
             for tile, found in climber._by_tiles(wide):
-                terms[:, columns[tile[1]]] = xp.stack([found.transport, found.data, found.model])
+                terms[:, columns[tile[1]]] = xp.stack(list(found.parts))
         stacks[3][p, :, q] += xp.astype(self.share * wide[3][0].T, stacks[3].dtype)
         if self.keep:
             stacks[2][p, :, q] = xp.astype(wide[2][0].T, stacks[2].dtype)

@@ -37,6 +37,15 @@ class PlanTerms:
     model: Any
 
     @property
+    def parts(self) -> tuple[Any, Any, Any]:
+        """The three, in this order."""
+        return self.transport, self.data, self.model
+
+    def __add__(self, other: PlanTerms) -> PlanTerms:
+        """Add part by part."""
+        return PlanTerms(*(a + b for a, b in zip(self.parts, other.parts, strict=True)))
+
+    @property
     def total(self) -> Any:
         """W."""
         return self.transport + self.data + self.model

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gwntf.core import FloatArray, Relaxation
+from gwntf.core import FloatArray
 from gwntf.engines.cpu.compiling import told_if_slow
 from gwntf.engines.cpu.entrywise import ratio_and_kl
 from gwntf.engines.cpu.products import T, scratch_size, tile_width
@@ -17,7 +17,7 @@ from gwntf.engines.cpu.stack import transport_stack
 from gwntf.engines.cpu.threads import Threads
 from gwntf.engines.forms import DenseForm, KernelForm
 from gwntf.engines.numpy_engine import NumpyEngine
-from gwntf.engines.protocol import Answer, Item, StackTransport
+from gwntf.engines.protocol import Answer, Item, StackTask, StackTransport
 
 _SHORT = 256
 _LONG_TILE = 256
@@ -77,38 +77,28 @@ class CpuEngine(NumpyEngine):
         if length > _SHORT and isinstance(kernel, DenseForm):
             return None
 
-        def transport(
-            stacks: tuple[FloatArray, ...],
-            relaxation: Relaxation,
-            offsets: tuple[float, float],
-            whole: bool,
-            share: float,
-            warm: bool,
-            keep: bool,
-            max_iter: int,
-            tol: float,
-            check_every: int,
-        ) -> tuple[Any, Any]:
-            kind, columns = stacks[0].dtype.type, stacks[0].shape[0] * stacks[0].shape[2]
-            info = np.finfo(kind)
+        sizes = (tile_width(kernel, length), scratch_size(kernel))
+
+        def transport(stacks: tuple[FloatArray, ...], task: StackTask) -> tuple[Any, Any]:
+            columns = stacks[0].shape[0] * stacks[0].shape[2]
             terms, sound = np.empty((3, columns)), np.empty(columns, np.bool_)
-            arguments = (
-                warm,
-                keep,
-                (kind(offsets[0]), kind(offsets[1])),
-                kind(share),
-                kernel,
-                tile_width(kernel, length),
-                scratch_size(kernel),
-                (kind(relaxation.phi), kind(relaxation.psi)),
-                (max_iter, kind(tol), check_every),
-                (info.smallest_normal, info.max, kind(0 if whole else 1)),
-                (float(relaxation.reg), float(relaxation.reg_m_data), float(relaxation.reg_m_model)),
-                terms,
-                sound,
-            )
+            work = _in_type(task, stacks[0].dtype.type)
+            arguments = (task.warm, task.keep, kernel, sizes, work, terms, sound)
             self._compile(type(kernel).__name__, stacks, arguments)
             transport_stack(*stacks, *arguments)
             return terms, sound
 
         return transport
+
+
+def _in_type(task: StackTask, kind: Any) -> tuple[Any, ...]:
+    """Return what `transport_stack` calls the task, in the number type of the stacks."""
+    info, relaxation = np.finfo(kind), task.relaxation
+    return (
+        (kind(task.offsets[0]), kind(task.offsets[1])),
+        kind(task.share),
+        (kind(relaxation.phi), kind(relaxation.psi)),
+        (task.max_iter, kind(task.tol), task.check_every),
+        (info.smallest_normal, info.max, kind(0 if task.whole else 1)),
+        (float(relaxation.reg), float(relaxation.reg_m_data), float(relaxation.reg_m_model)),
+    )

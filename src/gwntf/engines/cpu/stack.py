@@ -24,65 +24,57 @@ FROM_LOG2 = math.log(2)
 
 
 @njit(**LOOSE)
-def load_fibers(kernel, stack, left, width, filled, size, tile):
-    """Copy fibers into a tile, zeros beyond them, in runs that share their place on the leading axis."""
+def copy_run(source, target):
+    """Copy neighbouring numbers."""
+    for s in range(source.size):
+        target[s] = source[s]
+
+
+@njit(**LOOSE)
+def move_fibers(kernel, stack, place, tile, inward):
+    """Copy fibers into a tile or back, in runs that share their place on the leading axis."""
+    left, width, filled, size = place
     after = stack.shape[2]
+    t = 0
+    while t < filled:
+        p, q = (left + t) // after, (left + t) % after
+        run = min(filled - t, after - q)
+        for i in range(size):
+            row = row_source(kernel, i)
+            if row >= 0 and run == 1:
+                if inward:
+                    tile[i * width + t] = stack[p, row, q]
+                else:
+                    stack[p, row, q] = tile[i * width + t]
+            elif row >= 0:
+                outside, inside = stack[p, row, q : q + run], tile[i * width + t : i * width + t + run]
+                if inward:
+                    copy_run(outside, inside)
+                else:
+                    copy_run(inside, outside)
+        t += run
+
+
+@njit(**LOOSE)
+def load_fibers(kernel, stack, place, tile):
+    """Copy fibers into a tile, zeros where there is none."""
+    _, width, filled, size = place
     if filled < width or size > stack.shape[1]:
         tile[:] = tile.dtype.type(0)
-    if after == 1:
-        for t in range(filled):
-            fiber = stack[left + t]
-            for i in range(size):
-                if row_source(kernel, i) >= 0:
-                    tile[i * width + t] = fiber[row_source(kernel, i), 0]
-        return
-    t = 0
-    while t < filled:
-        p, q = (left + t) // after, (left + t) % after
-        run = min(filled - t, after - q)
-        for i in range(size):
-            if row_source(kernel, i) >= 0:
-                source = stack[p, row_source(kernel, i), q : q + run]
-                target = tile[i * width + t : i * width + t + run]
-                for s in range(run):
-                    target[s] = source[s]
-        t += run
+    move_fibers(kernel, stack, place, tile, True)
 
 
 @njit(**LOOSE)
-def store_fibers(kernel, tile, left, width, filled, size, stack):
-    """Write a tile to its fibers."""
-    after = stack.shape[2]
-    if after == 1:
-        for t in range(filled):
-            fiber = stack[left + t]
-            for i in range(size):
-                if row_source(kernel, i) >= 0:
-                    fiber[row_source(kernel, i), 0] = tile[i * width + t]
-        return
-    t = 0
-    while t < filled:
-        p, q = (left + t) // after, (left + t) % after
-        run = min(filled - t, after - q)
-        for i in range(size):
-            if row_source(kernel, i) >= 0:
-                target = stack[p, row_source(kernel, i), q : q + run]
-                source = tile[i * width + t : i * width + t + run]
-                for s in range(run):
-                    target[s] = source[s]
-        t += run
-
-
-@njit(**LOOSE)
-def write_back(kernel, tile, sound, left, width, filled, size, old, stack):
+def write_back(kernel, tile, sound, place, old, stack):
     """Write the sound columns of a tile to their fibers; the others keep what they have."""
+    _, width, filled, size = place
     if not sound[:filled].all():
-        load_fibers(kernel, stack, left, width, filled, size, old)
+        load_fibers(kernel, stack, place, old)
         for t in range(filled):
             if not sound[t]:
                 for i in range(size):
                     tile[i * width + t] = old[i * width + t]
-    store_fibers(kernel, tile, left, width, filled, size, stack)
+    move_fibers(kernel, stack, place, tile, False)
 
 
 @njit(**LOOSE)
@@ -166,78 +158,80 @@ def write_terms(sums, weights, offsets, left, filled, terms):
         terms[2, left + t] = beta * (FROM_LOG2 * sums[5, t] - sums[3, t] + sums[6, t])
 
 
+@njit(**LOOSE)
+def solve_tile(kernel, X, Y, log_u, warm, held, kept, columnwise, work, done, task, place):
+    """Load a tile and take it through its scalings."""
+    offsets, _, exponents, limits, _, _ = task
+    _, width, filled, size = place
+    xp, yp, u, v, ku, spare, x, y = held[0], held[1], held[2], held[3], held[5], held[6], held[7], held[8]
+    load_fibers(kernel, X, place, x)
+    raise_to(x, exponents[0], offsets[0], spare, xp)
+    load_fibers(kernel, Y, place, y)
+    raise_to(y, exponents[1], offsets[1], spare, yp)
+    if warm:
+        load_fibers(kernel, log_u, place, ku)
+        from_natural(ku, offsets[0], u)
+    else:
+        v[:] = v.dtype.type(np.exp(-np.float64(offsets[1]))) / v.dtype.type(X.shape[1])
+    iterate(kernel, held, kept, columnwise, work, done, exponents, limits, warm, size, width, filled)
+
+
+@njit(**LOOSE)
+def assess_tile(held, columnwise, sums, done, task, place, terms, sound):
+    """Say which columns of a solved tile are sound and what they cost.
+
+    Afterwards the rows of `held` are Phi, Psi, U and, in the seventh, log2 U; the others are spent.
+    """
+    offsets, _, _, _, extremes, weights = task
+    left, width, filled, size = place
+    xp, yp, u, v, kv, ku, spare, x, y = (
+        held[0], held[1], held[2], held[3], held[4], held[5], held[6], held[7], held[8],
+    )  # fmt: skip
+    bad = columnwise[0]
+    bad[:] = bad.dtype.type(0)
+    judge(v, kv, xp, extremes, size, width, columnwise[1], bad)
+    judge(u, ku, yp, extremes, size, width, columnwise[1], bad)
+    products(u, kv, xp)
+    products(v, ku, yp)
+    logarithms(v, kv)
+    quotients(yp, y, ku)
+    logarithms(ku, v)
+    logarithms(u, spare)
+    sum_terms(x, y, xp, yp, spare, kv, v, size, width, sums)
+    for t in range(filled):
+        done[t] = bad[t] == bad.dtype.type(0) or sums[4, t] == 0.0
+        sound[left + t] = done[t]
+    write_terms(sums, weights, offsets, left, filled, terms)
+
+
 def _compile(digest: int) -> Any:
     """Return the function that Python calls; see `sources` for the number it holds."""
 
     @njit(cache=True, **LOOSE)
-    def transport_stack(
-        X,
-        Y,
-        log_u,
-        marginal,
-        warm,
-        keep,
-        offsets,
-        share,
-        kernel,
-        width,
-        scratch_size,
-        exponents,
-        limits,
-        extremes,
-        weights,
-        terms,
-        sound,
-    ):
-        """Transport every fiber, tile by tile; unsound columns are left untouched."""
+    def transport_stack(X, Y, log_u, marginal, warm, keep, kernel, sizes, task, terms, sound):
+        """Transport every fiber, tile by tile; unsound columns are left untouched.
+
+        `sizes` are the columns of a tile and the numbers that its products work on; `task` holds the offsets, the
+        share, the exponents, the limits of the loop, the ends of the number type, and reg, alpha and beta.
+        """
         salt = digest  # noqa: F841
-        before, length, after = X.shape
-        size = row_count(kernel, length)
-        kind = X.dtype.type
+        width, columns = sizes[0], X.shape[0] * X.shape[2]
+        size = row_count(kernel, X.shape[1])
         held = np.empty((9, size * width), X.dtype)
-        kept = np.empty((3, size * width if limits[1] > 0 else 0), X.dtype)
-        work = np.empty(scratch_size, X.dtype)
-        columnwise, done, sums = (
-            np.empty((2, width), X.dtype),
-            np.empty(width, np.bool_),
-            np.empty((7, width), np.float64),
-        )
-        xp, yp, u, v, kv, ku, spare, x, y = (
-            held[0], held[1], held[2], held[3], held[4], held[5], held[6], held[7], held[8],
-        )  # fmt: skip
-        for left in range(0, before * after, width):
-            filled = min(width, before * after - left)
-            load_fibers(kernel, X, left, width, filled, size, x)
-            raise_to(x, exponents[0], offsets[0], spare, xp)
-            load_fibers(kernel, Y, left, width, filled, size, y)
-            raise_to(y, exponents[1], offsets[1], spare, yp)
-            v[:] = kind(np.exp(-np.float64(offsets[1]))) / kind(length)
-            if warm:
-                load_fibers(kernel, log_u, left, width, filled, size, ku)
-                from_natural(ku, offsets[0], u)
-            iterate(kernel, held, kept, columnwise, work, done, exponents, limits, warm, size, width, filled)
-            bad = columnwise[0]
-            bad[:] = kind(0)
-            judge(v, kv, xp, extremes, size, width, columnwise[1], bad)
-            judge(u, ku, yp, extremes, size, width, columnwise[1], bad)
-            phi, psi, logs, log_ratio = xp, yp, spare, v
-            products(u, kv, phi)
-            products(v, ku, psi)
-            logarithms(v, kv)
-            quotients(psi, y, ku)
-            logarithms(ku, log_ratio)
-            logarithms(u, logs)
-            sum_terms(x, y, phi, psi, logs, kv, log_ratio, size, width, sums)
-            for t in range(filled):
-                done[t] = bad[t] == kind(0) or sums[4, t] == 0.0
-                sound[left + t] = done[t]
-            write_terms(sums, weights, offsets, left, filled, terms)
-            load_fibers(kernel, marginal, left, width, filled, size, phi)
-            add_scaled(psi, share, phi)
-            write_back(kernel, phi, done, left, width, filled, size, psi, marginal)
+        kept = np.empty((3, size * width if task[3][1] > 0 else 0), X.dtype)
+        work, columnwise = np.empty(sizes[1], X.dtype), np.empty((2, width), X.dtype)
+        done, sums = np.empty(width, np.bool_), np.empty((7, width), np.float64)
+        phi, psi, u, log2_u = held[0], held[1], held[2], held[6]
+        for left in range(0, columns, width):
+            place = (left, width, min(width, columns - left), size)
+            solve_tile(kernel, X, Y, log_u, warm, held, kept, columnwise, work, done, task, place)
+            assess_tile(held, columnwise, sums, done, task, place, terms, sound)
+            load_fibers(kernel, marginal, place, phi)
+            add_scaled(psi, task[1], phi)
+            write_back(kernel, phi, done, place, psi, marginal)
             if keep:
-                to_natural(u, logs, offsets[0], phi)
-                write_back(kernel, phi, done, left, width, filled, size, psi, log_u)
+                to_natural(u, log2_u, task[0][0], phi)
+                write_back(kernel, phi, done, place, psi, log_u)
 
     return transport_stack
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gwntf.core import Array, Relaxation
 from gwntf.engines import Engine
@@ -145,14 +145,12 @@ def _by_samples(sweep: Sweep, data: Array, observed: Array | None, first: Array,
             mask = None if observed is None else observed[rows]
             seen = model if mask is None else model * mask
             ratio, terms, by_sample = _compare(sweep, modes, rows.start, x, seen)
-            if mask is not None:
-                ratio = xp.where(mask, ratio, xp.full_like(ratio, share))
-            ratio = ratio.reshape(x.shape[0], -1)
+            ratio = _where_seen(engine, ratio, mask, share).reshape(x.shape[0], -1)
         return Swept(terms, by_sample, Products(ratio @ other, ratio.T @ a))
 
     blocks = engine.map(visit, sample_blocks(data.shape))
     return Swept(
-        {mode: _total([block.terms[mode] for block in blocks]) for mode in modes},
+        {mode: reduce(add, (block.terms[mode] for block in blocks)) for mode in modes},
         xp.concat([block.by_sample for block in blocks]),
         Products(
             xp.concat([block.products.samples for block in blocks]),
@@ -192,14 +190,12 @@ def _by_columns(sweep: Sweep, data: Array, observed: Array | None, first: Array,
             seen = model if mask is None else model * mask
             target = xp.zeros_like(x)
             terms, _ = sweep.transport(0, columns.start, x, seen, target)
-            ratio = ratio_to_model(engine, target, seen)
-            if mask is not None:
-                ratio = xp.where(mask, ratio, xp.full_like(ratio, 1 / len(sweep.modes)))
+            ratio = _where_seen(engine, ratio_to_model(engine, target, seen), mask, 1 / len(sweep.modes))
         return Swept({0: terms}, None, Products(ratio @ b, ratio.T @ first))
 
     blocks = engine.map(visit, pieces(rows.shape[1], engine.tile_columns(rows.shape[0])))
     return Swept(
-        {0: _total([block.terms[0] for block in blocks])},
+        {0: reduce(add, (block.terms[0] for block in blocks))},
         None,
         Products(
             reduce(add, (block.products.samples for block in blocks)),
@@ -208,9 +204,6 @@ def _by_columns(sweep: Sweep, data: Array, observed: Array | None, first: Array,
     )
 
 
-def _total(terms: Sequence[PlanTerms]) -> PlanTerms:
-    return PlanTerms(*(sum(values) for values in zip(*map(_three, terms), strict=True)))
-
-
-def _three(terms: PlanTerms) -> tuple[Any, Any, Any]:
-    return terms.transport, terms.data, terms.model
+def _where_seen(engine: Engine, ratio: Array, mask: Array | None, share: float) -> Array:
+    """Where nothing was observed the ratio is one: here the part of it that this pass has."""
+    return ratio if mask is None else engine.xp.where(mask, ratio, engine.xp.full_like(ratio, share))
