@@ -31,8 +31,12 @@ def copy_run(source, target):
 
 
 @njit(**LOOSE)
-def move_fibers(kernel, stack, place, tile, inward):
-    """Copy fibers into a tile or back, in runs that share their place on the leading axis."""
+def move_fibers(kernel, stack, place, tile, target):
+    """Copy fibers of a stack, which may be read-only, into a tile, or the tile into a target of the stack's shape.
+
+    Fibers go in runs that share their place on the leading axis. Whether there is a target is known when compiling,
+    so that nothing is written to a stack that is only read.
+    """
     left, width, filled, size = place
     after = stack.shape[2]
     t = 0
@@ -41,17 +45,17 @@ def move_fibers(kernel, stack, place, tile, inward):
         run = min(filled - t, after - q)
         for i in range(size):
             row = row_source(kernel, i)
+            at = i * width + t
             if row >= 0 and run == 1:
-                if inward:
-                    tile[i * width + t] = stack[p, row, q]
+                if target is None:
+                    tile[at] = stack[p, row, q]
                 else:
-                    stack[p, row, q] = tile[i * width + t]
+                    target[p, row, q] = tile[at]
             elif row >= 0:
-                outside, inside = stack[p, row, q : q + run], tile[i * width + t : i * width + t + run]
-                if inward:
-                    copy_run(outside, inside)
+                if target is None:
+                    copy_run(stack[p, row, q : q + run], tile[at : at + run])
                 else:
-                    copy_run(inside, outside)
+                    copy_run(tile[at : at + run], target[p, row, q : q + run])
         t += run
 
 
@@ -61,7 +65,7 @@ def load_fibers(kernel, stack, place, tile):
     _, width, filled, size = place
     if filled < width or size > stack.shape[1]:
         tile[:] = tile.dtype.type(0)
-    move_fibers(kernel, stack, place, tile, True)
+    move_fibers(kernel, stack, place, tile, None)
 
 
 @njit(**LOOSE)
@@ -74,7 +78,7 @@ def write_back(kernel, tile, sound, place, old, stack):
             if not sound[t]:
                 for i in range(size):
                     tile[i * width + t] = old[i * width + t]
-    move_fibers(kernel, stack, place, tile, False)
+    move_fibers(kernel, stack, place, tile, stack)
 
 
 @njit(**LOOSE)
