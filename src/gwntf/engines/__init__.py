@@ -2,7 +2,8 @@
 
 May import `core` only. An engine supplies an array namespace and the few things that namespaces leave open
 (`protocol`); `numpy_engine` is the reference that every other engine is compared with, `cpu` compiles the scaling
-loop with numba, `torch` runs on GPUs. A library such as numba or torch is imported in its own engine folder and nowhere else.
+loop with numba, `torch` also runs on GPUs. A library such as numba or torch is imported in its own engine folder and
+nowhere else; `interchange` knows arrays of others without importing their library.
 """
 
 from gwntf.engines.forms import DenseForm, ExponentialForm, KernelForm, NearFarForm, SeparableForm

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from gwntf.core import FloatArray
 from gwntf.engines.forms import KernelForm
-from gwntf.engines.interchange import to_host
+from gwntf.engines.interchange import as_given, to_host
 from gwntf.engines.protocol import Answer, StackTransport
 
 _TILE_ENTRIES = 2**17
@@ -36,9 +36,9 @@ class NumpyEngine:
         """Return the array itself."""
         return np.asarray(values)
 
-    def as_given(self, values: FloatArray, given: Any) -> FloatArray:  # noqa: ARG002
-        """Return the array itself."""
-        return values
+    def as_given(self, values: FloatArray, given: Any) -> Any:
+        """Return the array itself, or as a tensor where a tensor was given."""
+        return as_given(values, given)
 
     def dtype(self, values: FloatArray) -> np.dtype[Any]:
         """NumPy dtype of an array."""

@@ -207,8 +207,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Returns
         -------
         array of shape (n_samples, n_components)
-            Of the kind of X. In normalised scale (see `sample_norm`); each sample is independent of the others and stops by the
-            rule of the fit (`max_iter`, `tol`).
+            Of the kind of X, in normalised scale (see `sample_norm`); each sample is independent of the others and
+            stops by the rule of the fit (`max_iter`, `tol`).
         """
         engine = self._engine(X)
         with engine.session(X):

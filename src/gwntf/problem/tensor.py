@@ -99,7 +99,9 @@ def check_values(
         raise InputError(name, f"{int(xp.sum(holes))} NaN entries", allowed)
     unseen = xp.nonzero(xp.all(holes.reshape(values.shape[0], -1), axis=1))[0]
     if unseen.shape[0]:
-        raise InputError(name, f"no observed entry in sample {int(unseen[0])}", "at least one in every sample")
+        raise InputError(
+            name, f"no observed entry in sample {int(unseen[0])}", "at least one in every sample"
+        )
     filled = xp.where(holes, xp.zeros_like(values), values)
     return NonnegativeTensor(_nonnegative(xp, filled, name), ~holes, engine)
 
@@ -133,7 +135,7 @@ def normalise_samples(tensor: NonnegativeTensor, norm: str | None) -> tuple[Nonn
         seen = tensor.observed.reshape(*tensor.rows.shape)
         norms = norms / (xp.sum(seen, axis=1, dtype=xp.float64) / seen.shape[1]) ** (1 / power)
     largest = float(xp.max(norms))
-    if largest > np.finfo(tensor.dtype).max:
+    if largest > float(np.finfo(tensor.dtype).max):
         allowed = "smaller numbers, or dtype='float64' for float32 data"
         raise InputError("X", f"a sample whose norm {largest:g} is out of range", allowed)
     scale = xp.astype(xp.where(norms > 0, norms, xp.ones_like(norms)), values.dtype)

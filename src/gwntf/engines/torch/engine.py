@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from gwntf.core import Array, FloatArray
