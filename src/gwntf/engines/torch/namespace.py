@@ -68,12 +68,12 @@ def _dims(x: Array, axis: Axis) -> Any:
     return tuple(range(x.ndim)) if axis is None else axis
 
 
-def asarray(x: Array, *, copy: bool | None = None) -> Array:  # type: ignore[valid-type]
+def asarray(x: Array, *, copy: bool | None = None) -> Array:
     """Return the array, or a contiguous copy of it."""
     return x.clone(memory_format=torch.contiguous_format) if copy else x
 
 
-def astype(x: Array, dtype: Any, *, copy: bool = True) -> Array:  # type: ignore[valid-type]
+def astype(x: Array, dtype: Any, *, copy: bool = True) -> Array:
     """Convert to another number type."""
     return x.to(dtype, copy=copy)
 
@@ -98,12 +98,12 @@ def any(x: Array, *, axis: int | None = None) -> Array:  # noqa: A001
     return torch.any(x) if axis is None else torch.any(x, dim=axis)
 
 
-def max(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Array:  # type: ignore[valid-type]  # noqa: A001
+def max(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Array:  # noqa: A001
     """Return the largest along some axes."""
     return torch.amax(x, _dims(x, axis), keepdims)
 
 
-def min(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Array:  # type: ignore[valid-type]  # noqa: A001
+def min(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Array:  # noqa: A001
     """Return the smallest along some axes."""
     return torch.amin(x, _dims(x, axis), keepdims)
 
@@ -120,7 +120,8 @@ def where(condition: Array, x: Array, y: Array) -> Array:
 
 def nonzero(x: Array) -> tuple[Array, ...]:
     """Places of the entries that are not zero."""
-    return torch.nonzero(x, as_tuple=True)
+    places: tuple[Array, ...] = torch.nonzero(x, as_tuple=True)
+    return places
 
 
 def squeeze(x: Array, *, axis: int) -> Array:
