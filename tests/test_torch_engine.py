@@ -313,8 +313,10 @@ def test_memory_that_the_host_refuses_is_told_as_well():
 
 
 @pytest.mark.parametrize("room", [1, 40, 10**6])
-def test_sparse_product_equals_scipy(room, monkeypatch):
-    """Rows all at once and a few at a time, empty ones among them."""
+@pytest.mark.parametrize("run", [2, 32])
+def test_sparse_product_equals_scipy(room, run, monkeypatch):
+    """Rows all at once and a few at a time, empty ones and ones longer than a run among them."""
+    monkeypatch.setattr(sparse, "_RUN", run)
     monkeypatch.setattr(sparse, "_ENTRIES_AT_ONCE", room)
     rng = np.random.default_rng(0)
     full = np.where(rng.random((40, 30)) < 0.1, rng.random((40, 30)), 0)
