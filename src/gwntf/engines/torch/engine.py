@@ -64,10 +64,11 @@ class TorchEngine:
             return values.to(given.device)
         if not is_foreign(given):
             return self.to_numpy(values)
-        own = as_tensor(given).device
         if hasattr(given, "__array_namespace__"):
-            return given.__array_namespace__().from_dlpack(values.to(own))
-        return sys.modules[type(given).__module__.partition(".")[0]].from_dlpack(values.to(own))
+            library = given.__array_namespace__()
+        else:
+            library = sys.modules[type(given).__module__.partition(".")[0]]
+        return library.from_dlpack(values.to(as_tensor(given).device).contiguous())
 
     def dtype(self, values: Array) -> Any:
         """NumPy dtype of an array."""
