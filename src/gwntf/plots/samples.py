@@ -1,0 +1,86 @@
+"""How one sample, or one component, is drawn: as an image, a colour image or a curve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gwntf.core import FloatArray, InputError
+
+MISSING = "#e8a79c"
+"""Colour of entries that were not observed."""
+
+KINDS = ("image", "rgb", "curve")
+
+
+def check_kind(kind: Any, shape: tuple[int, ...], further: tuple[str, ...] = ()) -> str:
+    """Return how samples of that shape are drawn: as asked for, else as their shape suggests.
+
+    One axis is a curve, two are an image, three of which the last has three entries are a colour image; what else
+    there is goes by the first of `further`, or is an image of the first two axes.
+    """
+    fitting = {"curve": len(shape) == 1, "image": len(shape) >= 2, "rgb": len(shape) == 3 and shape[-1] == 3}
+    allowed = [
+        name for name in KINDS if fitting[name] and not (further and name == "image" and len(shape) > 2)
+    ]
+    allowed += further
+    if kind is None:
+        special = [name for name in ("rgb", "curve") if fitting[name]]
+        return [*special, *allowed][0]
+    if kind not in allowed:
+        raise InputError("kind", repr(kind), f"one of {', '.join(map(repr, allowed))} for samples of {shape}")
+    return str(kind)
+
+
+def as_picture(values: FloatArray, kind: str) -> FloatArray:
+    """Bring samples (n, ...) to what is drawn: images of more than two axes are means over the further ones.
+
+    Missing entries count in no mean; where all are missing, so is the mean.
+    """
+    if kind != "image" or values.ndim == 3:
+        return values
+    flat = values.reshape(*values.shape[:3], -1)
+    seen = ~np.isnan(flat)
+    total = np.where(seen, flat, 0).sum(axis=-1)
+    count = seen.sum(axis=-1)
+    means: FloatArray = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return means
+
+
+def draw(panel: Any, values: FloatArray, kind: str, *, top: float, cmap: str) -> None:
+    """Draw one sample on a panel; `top` is the value at the upper end of the scale, NaN a gap."""
+    panel.set_xticks([])
+    panel.set_yticks([])
+    top = top or 1.0
+    if kind == "curve":
+        _curve(panel, values, top)
+        return
+    if kind == "rgb":
+        panel.imshow(_colours(values / top), interpolation="nearest")
+        return
+    import matplotlib as mpl
+
+    colours = mpl.colormaps[cmap].with_extremes(bad=MISSING)
+    panel.imshow(np.ma.masked_invalid(values), cmap=colours, vmin=0, vmax=top, interpolation="nearest")
+
+
+def _curve(panel: Any, values: FloatArray, top: float) -> None:
+    """Draw a line, and mark the places of missing entries."""
+    places = np.arange(len(values))
+    for place in places[np.isnan(values)]:
+        panel.axvspan(place - 0.5, place + 0.5, color=MISSING, linewidth=0)
+    panel.fill_between(places, values, color="C0", alpha=0.25, linewidth=0)
+    panel.plot(places, values, color="C0", linewidth=1.2)
+    panel.set_xlim(-0.5, len(values) - 0.5)
+    panel.set_ylim(0, 1.05 * top)
+
+
+def _colours(values: FloatArray) -> FloatArray:
+    """Clip to what a screen shows, and paint pixels of which a channel is missing."""
+    from matplotlib.colors import to_rgb
+
+    missing = np.isnan(values).any(axis=-1)
+    painted = np.clip(values, 0, 1)
+    painted[missing] = to_rgb(MISSING)
+    return painted
