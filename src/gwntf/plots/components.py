@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from gwntf.core import FloatArray
 from gwntf.plots.checks import check_model, choose_components, masses
-from gwntf.plots.frames import check_columns, divide, new_axes, require_matplotlib
-from gwntf.plots.samples import check_kind, draw
+from gwntf.plots.frames import check_columns, divide, grid_size, new_axes, require_matplotlib
+from gwntf.plots.samples import check_kind, draw, panel_shape
 
 _FONT = "small"
 
@@ -72,8 +72,7 @@ def _by_parts(
 ) -> NDArray[Any]:
     """Draw every component on a panel of its own."""
     rows = math.ceil(len(parts) / columns)
-    wide = 1.8 if kind == "curve" else 1.1
-    frame = new_axes(ax, (wide * columns, 1.3 * rows + 0.4))
+    frame = new_axes(ax, grid_size(rows, columns, **panel_shape(kind, parts.shape[1:])))
     frame.set_title("components by mass (index: share)")
     panels = divide(frame, rows, columns, len(parts))
     for panel, part, label in zip(panels, parts, labels, strict=True):
@@ -85,7 +84,7 @@ def _by_parts(
 def _by_modes(parts: FloatArray, labels: list[str], ax: Any) -> NDArray[Any]:
     """Draw every component as a row of curves, one per axis."""
     n_modes = parts.ndim - 1
-    frame = new_axes(ax, (2.4 * n_modes, 0.9 * len(parts) + 0.5))
+    frame = new_axes(ax, grid_size(len(parts), n_modes, width=2.4, ratio=0.35))
     frame.set_title("components by mass (index: share), along every axis")
     panels = divide(frame, len(parts), n_modes).reshape(len(parts), n_modes)
     for row, part, label in zip(panels, parts, labels, strict=True):

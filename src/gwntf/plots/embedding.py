@@ -57,6 +57,9 @@ def plot_embedding(
             ax.legend(
                 handles, names, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), frameon=False
             )
+    if projection is None:
+        ax.set_xlabel("principal component 1")
+        ax.set_ylabel("principal component 2")
     ax.set_xticks([])
     ax.set_yticks([])
     return ax

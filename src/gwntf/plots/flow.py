@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gwntf.core import FloatArray, InputError
 from gwntf.plots.checks import check_model, check_sample
 from gwntf.plots.frames import new_axes, require_matplotlib
 from gwntf.plots.transports import SampleTransport
 
-_MODEL = "#c2410c"
+_TINY = np.finfo(np.float64).tiny
 
 
 def plot_flow(
@@ -30,6 +31,7 @@ def plot_flow(
     fiber x^ of its model by the plan T of the loss; the mass of entry i goes on average to sum_j T_ij j / sum_j T_ij.
     The two image modes give the two coordinates of an arrow; one that is not transported gives zero. Where one plan
     moves mass between all pixels (`SDNMF`), it gives both. Mass that the relaxed marginals let vanish is in no arrow.
+    The circles are the model, each of an area in proportion to the mass at its pixel.
 
     Parameters
     ----------
@@ -51,39 +53,28 @@ def plot_flow(
     Returns
     -------
     matplotlib axes
-        With the sample as its image, and a quiver; the title says how far mass moved on average.
+        The title says how far the mass of the sample moved on average.
     """
     require_matplotlib()
     check_model(model)
     batch = check_sample(model, sample)
-    down, across = _check_modes(modes, len(model.sample_shape_))
+    order = _check_modes(modes, len(model.sample_shape_))
     if not 0 <= threshold <= 1:
         raise InputError("threshold", repr(threshold), "a number from 0 to 1")
     if not scale > 0:
         raise InputError("scale", repr(scale), "a positive number")
     transport = SampleTransport.of(model, batch)
-    transport.check_transported(f"modes {modes}", [down, across])
-    order = (down, across)
+    transport.check_transported("modes", repr(modes), order)
     image = _summed(transport.values, order)
     moves = [_weighted(*transport.moves(axis), order) for axis in order]
-    shown = (image > threshold * image.max()) & np.isfinite(moves[0]) & np.isfinite(moves[1])
-    rows, columns = np.nonzero(shown)
-    ax = new_axes(ax)
-    ax.imshow(image, cmap=cmap, vmin=0, interpolation="nearest", alpha=0.6)
-    ax.quiver(
-        columns,
-        rows,
-        scale * moves[1][shown],
-        scale * moves[0][shown],
-        angles="xy",
-        scale_units="xy",
-        scale=1,
-        color=_MODEL,
-        width=0.012,
-    )
-    weight = image[shown] / max(float(image[shown].sum()), np.finfo(np.float64).tiny)
-    mean = float((weight * np.hypot(moves[0][shown], moves[1][shown])).sum())
-    ax.set_title(f"flow of mass: {mean:.2g} pixels on average")
+    moved = np.hypot(*moves)
+    ax = new_axes(ax, (4.6, 4.8))
+    ax.imshow(image, cmap=cmap, vmin=0, interpolation="nearest", alpha=0.5)
+    _circles(ax, _summed(transport.model, order))
+    _arrows(ax, scale * np.array(moves), np.isfinite(moved) & (image >= threshold * image.max()))
+    mean = np.nansum(image * moved) / max(float(image[np.isfinite(moved)].sum()), _TINY)
+    ax.set_title(f"flow of mass: {mean:.2f} pixels on average")
+    ax.set_xlabel("grey: the sample; circles: its model")
     ax.set_xticks([])
     ax.set_yticks([])
     return ax
@@ -117,17 +108,38 @@ def plot_plan(model: Any, sample: Any, *, mode: int = 1, cmap: str = "viridis", 
     batch = check_sample(model, sample)
     transport = SampleTransport.of(model, batch)
     plan = transport.plan(mode)
-    ax = new_axes(ax)
     from matplotlib.colors import LogNorm
 
+    ax = new_axes(ax, (5.2, 4.4))
     top = float(plan.max()) or 1.0
     image = ax.imshow(plan, cmap=cmap, norm=LogNorm(1e-4 * top, top, clip=True), interpolation="nearest")
     ax.plot([-0.5, len(plan) - 0.5], [-0.5, len(plan) - 0.5], color="white", linestyle="--", linewidth=0.8)
-    ax.set_xlabel(f"place in the model, axis {mode}")
-    ax.set_ylabel(f"place in the sample, axis {mode}")
+    ax.set_title(f"mass moved along axis {mode}")
+    ax.set_xlabel("place in the model")
+    ax.set_ylabel("place in the sample")
     bar = ax.inset_axes([1.03, 0, 0.05, 1])
     ax.figure.colorbar(image, cax=bar, label="mass")
     return ax
+
+
+def _circles(ax: Any, mass: FloatArray) -> None:
+    """Draw a circle on every pixel, of an area in proportion to its mass; the largest nearly fills its pixel."""
+    from matplotlib.collections import EllipseCollection
+
+    rows, columns = np.nonzero(mass > 0)
+    sizes = 0.9 * np.sqrt(mass[rows, columns] / max(float(mass.max()), _TINY))
+    places = np.stack([columns, rows], axis=1)
+    circles = EllipseCollection(sizes, sizes, np.zeros(len(sizes)), units="xy", offsets=places)
+    circles.set(offset_transform=ax.transData, facecolor="none", edgecolor="C0", linewidth=0.8)
+    ax.add_collection(circles, autolim=False)
+
+
+def _arrows(ax: Any, moves: FloatArray, shown: NDArray[np.bool_]) -> None:
+    """Draw an arrow from every pixel that is shown; `moves` are down and across, in pixels."""
+    rows, columns = np.nonzero(shown)
+    down, across = moves[:, shown]
+    units = {"angles": "xy", "scale_units": "xy", "units": "xy", "scale": 1, "width": 0.08}
+    ax.quiver(columns, rows, across, down, color="C3", **units)
 
 
 def _check_modes(modes: Any, order: int) -> tuple[int, int]:

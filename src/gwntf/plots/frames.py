@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gwntf.core import InputError, MissingLibraryError
 
-_PANEL = (0.86, 0.78)
+_PANEL = (0.86, 0.82)
 """Part of a cell's width and height that its panel takes; the rest is for its title."""
 
 _PER_ROW = 10
@@ -37,6 +37,12 @@ def new_axes(ax: Any = None, size: tuple[float, float] | None = None) -> Any:
     if not hasattr(ax, "inset_axes"):
         raise InputError("ax", type(ax).__name__, "one matplotlib axes (a grid is drawn inside its frame)")
     return ax
+
+
+def grid_size(rows: int, columns: int, *, width: float, ratio: float) -> tuple[float, float]:
+    """Return the inches of a grid whose cells have that width and whose panels are `ratio` times as high as wide."""
+    ratio = min(max(ratio, 0.3), 3.0)
+    return width * columns, rows * width * ratio * _PANEL[0] / _PANEL[1] + 0.3
 
 
 def divide(frame: Any, rows: int, columns: int, count: int | None = None) -> NDArray[Any]:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from gwntf.core import FloatArray
 from gwntf.plots.checks import check_model, check_samples
-from gwntf.plots.frames import check_columns, divide, new_axes, require_matplotlib
-from gwntf.plots.samples import as_picture, check_kind, draw
+from gwntf.plots.frames import check_columns, divide, grid_size, new_axes, require_matplotlib
+from gwntf.plots.samples import as_picture, check_kind, draw, panel_shape
 
 
 def plot_reconstructions(
@@ -25,8 +25,8 @@ def plot_reconstructions(
 ) -> NDArray[Any]:
     """Draw samples, and below each its reconstruction on the same scale.
 
-    Above every reconstruction stands its relative error |x - x^| / |x| over the observed entries. Entries that were
-    not observed are marked in colour.
+    Above a sample stands its place in X, above its reconstruction the relative error |x - x^| / |x| over the observed
+    entries. Entries that were not observed are marked in colour.
 
     Parameters
     ----------
@@ -59,15 +59,17 @@ def plot_reconstructions(
     errors = _relative_errors(samples, models)
     pictures = [as_picture(values.reshape(-1, *shape), kind) for values in (samples, models)]
     bands = math.ceil(len(samples) / columns)
-    wide = 1.8 if kind == "curve" else 1.1
-    frame = new_axes(ax, (wide * columns, 2.6 * bands + 0.4))
-    frame.set_title("samples (above) and reconstructions (below, with relative error)")
+    frame = new_axes(ax, grid_size(2 * bands, columns, **panel_shape(kind, shape)))
+    frame.set_title("samples, and below each its reconstruction")
     panels = _pairs(divide(frame, 2 * bands, columns), len(samples), columns)
     for place, pair in enumerate(zip(*pictures, strict=True)):
         top = max(float(np.nanmax(values)) for values in pair)
         for panel, values in zip(panels[:, place], pair, strict=True):
             draw(panel, values, kind, top=top, cmap=cmap)
-        panels[1, place].set_title(f"{errors[place]:.2f}", fontsize="small", pad=2)
+        for panel, label in zip(
+            panels[:, place], (f"sample {place}", f"error {errors[place]:.2f}"), strict=True
+        ):
+            panel.set_title(label, fontsize="small", pad=2)
     return panels
 
 

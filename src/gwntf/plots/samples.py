@@ -33,6 +33,13 @@ def check_kind(kind: Any, shape: tuple[int, ...], further: tuple[str, ...] = ())
     return str(kind)
 
 
+def panel_shape(kind: str, shape: tuple[int, ...]) -> dict[str, float]:
+    """Return the inches across a panel for samples of that shape, and how many times as high as wide it is."""
+    if kind == "curve":
+        return {"width": 1.8, "ratio": 0.55}
+    return {"width": 1.1, "ratio": shape[0] / shape[1]}
+
+
 def as_picture(values: FloatArray, kind: str) -> FloatArray:
     """Bring samples (n, ...) to what is drawn: images of more than two axes are means over the further ones.
 

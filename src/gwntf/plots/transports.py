@@ -56,20 +56,20 @@ class SampleTransport:
         """Whether one plan moves mass between all entries of a sample."""
         return len(self.costs) < self.values.ndim
 
-    def check_transported(self, argument: str, axes: Sequence[int]) -> None:
+    def check_transported(self, argument: str, given: str, axes: Sequence[int]) -> None:
         """Raise unless mass moves along one of the axes of a sample, counted from zero."""
-        moved = [mode + 1 for mode, cost in enumerate(self.costs) if cost is not None]
-        if not (moved if self.joint else set(axes) & {mode - 1 for mode in moved}):
-            allowed = f"a transported axis of X: {', '.join(map(str, moved)) or 'this model has none'}"
-            raise InputError(argument, "no transported axis", allowed)
+        moved = [axis for axis, cost in enumerate(self.costs) if cost is not None]
+        if not (moved if self.joint else set(axes) & set(moved)):
+            names = ", ".join(str(axis + 1) for axis in moved)
+            allowed = f"a transported axis of X ({names or 'this model transports none of a sample'})"
+            raise InputError(argument, given, allowed)
 
     def plan(self, mode: Any) -> FloatArray:
         """Return the plan along an axis of X, summed over its fibers."""
         if not isinstance(mode, int | np.integer) or not 1 <= mode <= len(self.costs):
             allowed = f"an axis of X from 1 to {len(self.costs)} (one sample has no fibers along the samples)"
             raise InputError("mode", repr(mode), allowed)
-        if self.costs[mode - 1] is None:
-            self.check_transported("mode", [mode - 1])
+        self.check_transported("mode", repr(mode), [int(mode) - 1])
         return self._plans(int(mode) - 1).total()
 
     def moves(self, axis: int) -> tuple[FloatArray, FloatArray]:
