@@ -84,7 +84,7 @@ def _by_parts(
 def _by_modes(parts: FloatArray, labels: list[str], ax: Any) -> NDArray[Any]:
     """Draw every component as a row of curves, one per axis."""
     n_modes = parts.ndim - 1
-    frame = new_axes(ax, grid_size(len(parts), n_modes, width=2.4, ratio=0.35))
+    frame = new_axes(ax, grid_size(len(parts), n_modes, width=2.4, ratio=0.42))
     frame.set_title("components by mass (index: share), along every axis")
     panels = divide(frame, len(parts), n_modes).reshape(len(parts), n_modes)
     for row, part, label in zip(panels, parts, labels, strict=True):
