@@ -505,12 +505,13 @@ BAD = [
         "ax: got ndarray; expected one matplotlib axes",
     ),
     (lambda model: plot_embedding(model, ax=Figure()), "ax: got Figure"),
+    (lambda model: plot_flow(model, IMAGES[0], ax=[]), "ax: got list"),
+    (lambda model: plot_reconstructions(model, IMAGES, ax=[]), "ax: got list"),
     (lambda model: plot_reconstructions(model, IMAGES[0]), r"X: got shape \(5, 6\)"),
     (lambda model: plot_reconstructions(model, IMAGES[:0]), r"X: got shape \(0, 5, 6\)"),
     (lambda model: plot_reconstructions(model, IMAGES[:, :4]), r"X: got shape \(12, 4, 6\)"),
     (lambda model: plot_reconstructions(model, IMAGES, kind="rgb"), "kind: got 'rgb'"),
     (lambda model: plot_flow(model, IMAGES), r"sample: got shape \(12, 5, 6\); expected one sample"),
-    (lambda model: plot_flow(model, -IMAGES[0]), "[Nn]egative"),
     (lambda model: plot_flow(model, IMAGES[0], modes=(0, 1)), r"modes: got \(0, 1\)"),
     (lambda model: plot_flow(model, IMAGES[0], modes=(1, 1)), r"modes: got \(1, 1\)"),
     (lambda model: plot_flow(model, IMAGES[0], modes=1), "modes: got 1"),
@@ -537,9 +538,16 @@ BAD = [
 
 
 @pytest.mark.parametrize(("call", "message"), BAD)
-def test_bad_input_is_named(model, call, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_input_is_named_before_any_work(model, call, message, monkeypatch):
+    for method in ("transform", "reconstruct"):
+        monkeypatch.setattr(model, method, lambda X: pytest.fail("work has started"), raising=False)
+    with pytest.raises(InputError, match=message):
         call(model)
+
+
+def test_negative_samples_are_refused(model):
+    with pytest.raises(ValueError, match="Negative values"):
+        plot_flow(model, -IMAGES[0])
 
 
 def test_flows_need_transported_modes_of_images(curves):

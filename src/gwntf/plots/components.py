@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gwntf.core import FloatArray
 from gwntf.plots.checks import check_model, choose_components, masses
-from gwntf.plots.frames import check_columns, divide, grid_size, new_axes, require_matplotlib
+from gwntf.plots.frames import check_axes, check_columns, divide, grid_size, new_axes
 from gwntf.plots.samples import check_kind, draw, panel_shape
 
 _FONT = "small"
@@ -52,11 +52,11 @@ def plot_components(
     -------
     (n,) array of matplotlib axes, with "modes" (n, number of axes of a sample)
     """
-    require_matplotlib()
+    check_axes(ax)
     check_model(model)
     shape = tuple(model.sample_shape_)
     chosen = choose_components(model, components)
-    kind = check_kind(kind, shape, ("modes",))
+    kind = check_kind(kind, shape, along_axes=True)
     shares = masses(model) / max(float(masses(model).sum()), np.finfo(np.float64).tiny)
     labels = [f"{index}: {_percent(shares[index])}" for index in chosen]
     parts = model.components_[chosen].reshape(len(chosen), *shape).astype(np.float64)

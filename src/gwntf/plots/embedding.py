@@ -9,7 +9,7 @@ import numpy as np
 
 from gwntf.core import FloatArray, InputError
 from gwntf.plots.checks import check_model
-from gwntf.plots.frames import new_axes, require_matplotlib
+from gwntf.plots.frames import check_axes, new_axes
 from gwntf.problem import as_real_array
 
 _LEGEND = 20
@@ -41,7 +41,7 @@ def plot_embedding(
     -------
     matplotlib axes
     """
-    require_matplotlib()
+    check_axes(ax)
     embedding = _embedding(model_or_Z)
     codes, names = _classes(labels, len(embedding))
     points = _project(embedding, principal_plane if projection is None else projection)

@@ -38,7 +38,7 @@ def overview(model: Any, X: FloatArray, *, title: str | None = None) -> Any:
     rows = math.ceil(model.components_.shape[0] / 10)
     grid = figure.add_gridspec(2, 2, width_ratios=[1.4, 1], height_ratios=[rows + 0.5, 2.5])
     parts = model.components_[choose_components(model, None)].reshape(-1, *model.sample_shape_)
-    plot_images(parts, ax=figure.add_subplot(grid[0, 0])).set_title("components, by mass")
+    plot_images(parts, ax=figure.add_subplot(grid[0, 0])).set_title("components")
     pairs = np.concatenate([few, model.reconstruct(few)])
     samples = plot_images(pairs, columns=len(few), ax=figure.add_subplot(grid[1, 0]))
     samples.set_title("samples (top) and their reconstructions (bottom)")

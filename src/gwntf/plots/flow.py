@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from gwntf.core import FloatArray, InputError
 from gwntf.plots.checks import check_model, check_sample
-from gwntf.plots.frames import new_axes, require_matplotlib
-from gwntf.plots.transports import SampleTransport
+from gwntf.plots.frames import check_axes, new_axes
+from gwntf.plots.transports import SampleTransport, check_mode, check_transported
 
 _TINY = np.finfo(np.float64).tiny
 
@@ -55,7 +55,7 @@ def plot_flow(
     matplotlib axes
         The title says how far the mass of the sample moved on average.
     """
-    require_matplotlib()
+    check_axes(ax)
     check_model(model)
     batch = check_sample(model, sample)
     order = _check_modes(modes, len(model.sample_shape_))
@@ -63,8 +63,8 @@ def plot_flow(
         raise InputError("threshold", repr(threshold), "a number from 0 to 1")
     if not scale > 0:
         raise InputError("scale", repr(scale), "a positive number")
+    check_transported(model, "modes", modes, order)
     transport = SampleTransport.of(model, batch)
-    transport.check_transported("modes", repr(modes), order)
     image = _summed(transport.values, order)
     moves = [_weighted(*transport.moves(axis), order) for axis in order]
     moved = np.hypot(*moves)
@@ -103,11 +103,11 @@ def plot_plan(model: Any, sample: Any, *, mode: int = 1, cmap: str = "viridis", 
     -------
     matplotlib axes
     """
-    require_matplotlib()
+    check_axes(ax)
     check_model(model)
     batch = check_sample(model, sample)
-    transport = SampleTransport.of(model, batch)
-    plan = transport.plan(mode)
+    axis = check_mode(model, mode)
+    plan = SampleTransport.of(model, batch).plan(axis)
     from matplotlib.colors import LogNorm
 
     ax = new_axes(ax, (5.2, 4.4))

@@ -27,16 +27,21 @@ def require_matplotlib() -> None:
         raise MissingLibraryError("pictures need matplotlib: pip install 'gwntf[plots]'")
 
 
+def check_axes(ax: Any) -> None:
+    """Raise unless matplotlib is there and `ax` is None or one axes, before any work."""
+    require_matplotlib()
+    if ax is not None and not hasattr(ax, "inset_axes"):
+        raise InputError("ax", type(ax).__name__, "one matplotlib axes (a grid is drawn inside its frame)")
+
+
 def new_axes(ax: Any = None, size: tuple[float, float] | None = None) -> Any:
     """Return the axes that were given, or those of a new figure of that size in inches."""
-    require_matplotlib()
-    if ax is None:
-        import matplotlib.pyplot as plt
+    check_axes(ax)
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
 
-        return plt.subplots(figsize=size, layout="constrained")[1]
-    if not hasattr(ax, "inset_axes"):
-        raise InputError("ax", type(ax).__name__, "one matplotlib axes (a grid is drawn inside its frame)")
-    return ax
+    return plt.subplots(figsize=size, layout="constrained")[1]
 
 
 def grid_size(rows: int, columns: int, *, width: float, ratio: float) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gwntf.core import FloatArray
 from gwntf.plots.checks import check_model, check_samples
-from gwntf.plots.frames import check_columns, divide, grid_size, new_axes, require_matplotlib
+from gwntf.plots.frames import check_axes, check_columns, divide, grid_size, new_axes
 from gwntf.plots.samples import as_picture, check_kind, draw, panel_shape
 
 
@@ -49,7 +49,7 @@ def plot_reconstructions(
     (2, n) array of matplotlib axes
         The samples and their reconstructions.
     """
-    require_matplotlib()
+    check_axes(ax)
     check_model(model)
     shape = tuple(model.sample_shape_)
     kind = check_kind(kind, shape)

@@ -11,23 +11,21 @@ from gwntf.core import FloatArray, InputError
 MISSING = "#e8a79c"
 """Colour of entries that were not observed."""
 
-KINDS = ("image", "rgb", "curve")
 
+def check_kind(kind: Any, shape: tuple[int, ...], *, along_axes: bool = False) -> str:
+    """Return how samples of that shape are drawn: as asked for, else as the first way that fits their shape.
 
-def check_kind(kind: Any, shape: tuple[int, ...], further: tuple[str, ...] = ()) -> str:
-    """Return how samples of that shape are drawn: as asked for, else as their shape suggests.
-
-    One axis is a curve, two are an image, three of which the last has three entries are a colour image; what else
-    there is goes by the first of `further`, or is an image of the first two axes.
+    One axis is a curve, and three of which the last has three entries are a colour image; two or more are an image, of
+    which the further axes are averaged over, or are drawn along each of them (`along_axes`).
     """
-    fitting = {"curve": len(shape) == 1, "image": len(shape) >= 2, "rgb": len(shape) == 3 and shape[-1] == 3}
-    allowed = [
-        name for name in KINDS if fitting[name] and not (further and name == "image" and len(shape) > 2)
-    ]
-    allowed += further
+    order = len(shape)
+    allowed = ["curve"] if order == 1 else ["rgb"] if order == 3 and shape[-1] == 3 else []
+    if order == 2 or (order > 2 and not along_axes):
+        allowed.append("image")
+    if along_axes:
+        allowed.append("modes")
     if kind is None:
-        special = [name for name in ("rgb", "curve") if fitting[name]]
-        return [*special, *allowed][0]
+        return allowed[0]
     if kind not in allowed:
         raise InputError("kind", repr(kind), f"one of {', '.join(map(repr, allowed))} for samples of {shape}")
     return str(kind)

@@ -16,6 +16,34 @@ from gwntf.problem import as_tensor, fold, normalise_samples, unfold
 _MAX_ITER, _TOL = 10_000, 1e-7
 
 
+def check_transported(model: Any, argument: str, given: Any, axes: Sequence[int]) -> None:
+    """Raise unless the loss of a model moves mass along one of the axes of a sample, counted from zero."""
+    if not hasattr(model, "costs_"):
+        name = f"{type(model).__name__}, whose loss transports nothing"
+        raise InputError("model", name, "a model with a transport loss")
+    costs = model.costs_[1:]
+    moved = {axis for axis, cost in enumerate(costs) if cost is not None}
+    reached = moved if _joint(costs, model.sample_shape_) else moved & set(axes)
+    if not reached:
+        names = ", ".join(str(axis + 1) for axis in sorted(moved)) or "this model transports none of a sample"
+        raise InputError(argument, repr(given), f"a transported axis of X ({names})")
+
+
+def check_mode(model: Any, mode: Any) -> int:
+    """Return the axis of a sample, from zero, that an axis of X is, and along which there is one plan."""
+    count = len(model.factors_) - 1
+    if not isinstance(mode, int | np.integer) or not 1 <= mode <= count:
+        allowed = f"an axis of X from 1 to {count} (one sample has no fibers along the samples)"
+        raise InputError("mode", repr(mode), allowed)
+    check_transported(model, "mode", mode, [int(mode) - 1])
+    return int(mode) - 1
+
+
+def _joint(costs: Sequence[Any], shape: Sequence[int]) -> bool:
+    """Whether one cost is between all entries of a sample of several axes."""
+    return len(costs) < len(shape)
+
+
 @dataclass(frozen=True)
 class SampleTransport:
     """One sample and its model in normalised scale, and the costs by which the loss compares them.
@@ -38,9 +66,6 @@ class SampleTransport:
     @classmethod
     def of(cls, model: Any, batch: FloatArray) -> SampleTransport:
         """Embed an X of one sample with the model, and take what the plans need."""
-        if not hasattr(model, "costs_"):
-            given = f"{type(model).__name__}, whose loss transports nothing"
-            raise InputError("model", given, "a model with a transport loss")
         shape = tuple(model.sample_shape_)
         made = model.inverse_transform(model.transform(batch)).reshape(shape).astype(np.float64)
         tensor, _ = normalise_samples(
@@ -54,23 +79,11 @@ class SampleTransport:
     @property
     def joint(self) -> bool:
         """Whether one plan moves mass between all entries of a sample."""
-        return len(self.costs) < self.values.ndim
+        return _joint(self.costs, self.values.shape)
 
-    def check_transported(self, argument: str, given: str, axes: Sequence[int]) -> None:
-        """Raise unless mass moves along one of the axes of a sample, counted from zero."""
-        moved = [axis for axis, cost in enumerate(self.costs) if cost is not None]
-        if not (moved if self.joint else set(axes) & set(moved)):
-            names = ", ".join(str(axis + 1) for axis in moved)
-            allowed = f"a transported axis of X ({names or 'this model transports none of a sample'})"
-            raise InputError(argument, given, allowed)
-
-    def plan(self, mode: Any) -> FloatArray:
-        """Return the plan along an axis of X, summed over its fibers."""
-        if not isinstance(mode, int | np.integer) or not 1 <= mode <= len(self.costs):
-            allowed = f"an axis of X from 1 to {len(self.costs)} (one sample has no fibers along the samples)"
-            raise InputError("mode", repr(mode), allowed)
-        self.check_transported("mode", repr(mode), [int(mode) - 1])
-        return self._plans(int(mode) - 1).total()
+    def plan(self, axis: int) -> FloatArray:
+        """Return the plan along an axis of the sample, summed over its fibers."""
+        return self._plans(axis).total()
 
     def moves(self, axis: int) -> tuple[FloatArray, FloatArray]:
         """Return how far the mass of every entry goes along an axis of the sample, and how much mass goes.
