@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint types rooms unit bench clean
+.PHONY: demo test lint types rooms unit bench figures clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gwntf demo
@@ -26,6 +26,9 @@ unit: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
+
+figures: $(VENV)/.dev
+	$(BIN)/python docs/figures.py
 
 clean:
 	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -17,6 +17,8 @@ from gwntf import (
     wasserstein_matrix_distance,
     wasserstein_tensor_distance,
 )
+from gwntf.distances import Distance
+from gwntf.geometry import grid_cost
 from tests import oracles
 
 
@@ -134,6 +136,65 @@ def test_float32_histograms_settle_without_a_warning(rng):
     relaxed = wasserstein_matrix_distance(X, Y, reg=0.1, reg_m_data=1, reg_m_model=1)
     assert np.isfinite([balanced, relaxed]).all()
     assert np.isfinite(wasserstein_matrix_distance(X, 1e60 * Y.astype(float), reg_m_data=1, reg_m_model=1))
+
+
+def relaxed_problem(rng):
+    """Columns to be moved, among them an empty one, and the weights of the problem."""
+    x, y = rng.random((7, 4)), 1.5 * rng.random((7, 4))
+    x[1], y[3], x[:, 2] = 0, 0, 0
+    return x, y, grid_cost(7), Distance(0.05, 0.7, 2.0, max_iter=20_000, tol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore:If reg_type = entropy")
+def test_plans_equal_those_of_pot(rng):
+    x, y, cost, distance = relaxed_problem(rng)
+    expected = np.zeros((7, 7))
+    for a, b in zip(x.T, y.T, strict=True):
+        if a.any():
+            rows, columns = np.ix_(a > 0, b > 0)
+            expected[rows, columns] += ot.unbalanced.sinkhorn_unbalanced(
+                a[a > 0],
+                b[b > 0],
+                cost[rows, columns] + 0.05,
+                reg=0.05,
+                reg_m=(0.7, 2.0),
+                reg_type="entropy",
+                numItermax=20_000,
+                stopThr=1e-14,
+            )
+    np.testing.assert_allclose(distance.plans(x, y, cost).total(), expected, rtol=1e-7, atol=1e-15)
+
+
+@pytest.mark.parametrize("reg", [0.05, 1e-4])
+def test_mean_places_are_those_of_the_literal_plans(reg, rng):
+    x, y, cost, _ = relaxed_problem(rng)
+    distance = Distance(reg, 0.7, 2.0, max_iter=200, tol=0.0)
+    plans = distance.plans(x, y, cost)
+    places = np.array([0.0, 1, 2, 5, 6, 8, 9])
+    found = plans.mean_places(places)
+    for m in range(4):
+        for i in range(7):
+            row = [
+                math.exp(plans.scaled.log_u[i, m] - cost[i, j] / reg - 1 + plans.scaled.log_v[j, m])
+                if x[i, m] > 0 and y[j, m] > 0
+                else 0.0
+                for j in range(7)
+            ]
+            if sum(row) == 0:
+                assert math.isnan(found[i, m])
+            else:
+                mean = sum(mass * place for mass, place in zip(row, places, strict=True)) / sum(row)
+                assert math.isclose(found[i, m], mean, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def test_plans_of_a_separable_cost_are_those_of_its_matrix(rng):
+    x, y = rng.random((12, 2)), rng.random((12, 2))
+    cost = SeparableCost.on_grid((3, 4))
+    distance = Distance(0.1, 1.0, 1.0, max_iter=20_000, tol=1e-14)
+    found, dense = (distance.plans(x, y, given) for given in (cost, cost.to_matrix()))
+    np.testing.assert_allclose(found.total(), dense.total(), rtol=1e-9)
+    places = np.arange(12.0) % 4
+    np.testing.assert_allclose(found.mean_places(places), dense.mean_places(places), rtol=1e-9)
 
 
 def test_empty_vectors():

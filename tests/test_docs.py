@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from pathlib import Path
@@ -67,6 +68,26 @@ def test_links_lead_somewhere(path):
     links = re.findall(r"\]\(([^)#]+)\)", path.read_text())
     missing = [link for link in links if not link.startswith("http") and not (path.parent / link).exists()]
     assert missing == []
+
+
+def test_code_of_the_page_on_pictures_draws_all_its_pictures(tmp_path):
+    spec = importlib.util.spec_from_file_location("figures", ROOT / "docs" / "figures.py")
+    figures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(figures)
+    written = figures.draw_page(figures.PAGE, tmp_path)
+    linked = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", figures.PAGE.read_text())
+    assert [path.relative_to(tmp_path).as_posix() for path in written] == linked
+    for path, link in zip(written, linked, strict=True):
+        sizes = path.stat().st_size, (ROOT / "docs" / link).stat().st_size
+        assert all(5_000 < size < 100_000 for size in sizes)
+
+
+def test_page_on_pictures_names_every_function_of_the_room():
+    import gwntf.plots
+
+    page = (ROOT / "docs" / "plots.md").read_text()
+    drawing = [name for name in gwntf.plots.__all__ if name.startswith("plot_") or name == "overview"]
+    assert [name for name in drawing if name not in page] == []
 
 
 def test_tests_named_in_the_documents_exist():

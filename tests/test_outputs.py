@@ -1,4 +1,4 @@
-"""Files, plots and the command line."""
+"""Files, the overview of a model and the command line."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import stat
 import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from gwntf import GWNTF
 from gwntf.cli import main
 from gwntf.io import atomic_path
-from gwntf.plots import overview, plot_components, plot_images, plot_objective
+from gwntf.plots import overview
 
 mpl.use("Agg")
 
@@ -46,33 +45,6 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
         write_half()
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["file.txt"]
-
-
-def test_panels_draw_on_the_axes_they_are_given(model):
-    ax = Figure().subplots()
-    assert plot_components(model, ax=ax) is ax
-    assert ax.get_title() == "components"
-    ax = Figure().subplots()
-    assert plot_objective(model, ax=ax) is ax
-    np.testing.assert_array_equal(ax.lines[0].get_ydata(), model.objective_curve_)
-
-
-def test_images_are_laid_out_in_rows(rng):
-    images = rng.random((5, 2, 3)) + 0.5
-    ax = plot_images(images, columns=3, ax=Figure().subplots())
-    canvas = ax.images[-1].get_array().filled(np.nan)
-    assert canvas.shape == (2 * 3 - 1, 3 * 4 - 1)
-    np.testing.assert_allclose(canvas[3:5, 4:7], images[4] / images[4].max())
-    with pytest.raises(ValueError, match="images: got shape"):
-        plot_images(images[0])
-
-
-def test_axes_are_made_where_none_are_given(model):
-    import matplotlib.pyplot as plt
-
-    ax = plot_objective(model)
-    assert ax.get_xlabel() == "outer iteration"
-    plt.close(ax.figure)
 
 
 def test_overview_has_three_panels(model, rng):

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gwntf.core import FloatArray, InputError, Relaxation
+from gwntf.distances.plans import Plans
 from gwntf.engines import get_engine
 from gwntf.geometry import Cost, build_kernel
 from gwntf.transport import Scaled, TransportLimits, kl_columns, plan_terms, scale
@@ -53,13 +54,21 @@ class Distance:
         if self.reg == 0:
             matrix = cost if isinstance(cost, np.ndarray) else cost.to_matrix()
             return np.array([self._exact(x, y, matrix) for x, y in zip(X.T, Y.T, strict=True)])
-        relaxation = Relaxation(self.reg, self.reg_m_data, self.reg_m_model)
+        solved = self.plans(X, Y, cost).scaled
+        values: FloatArray = plan_terms(get_engine("numpy"), solved, X, Y, self._relaxation).total
+        return values
+
+    def plans(self, X: FloatArray, Y: FloatArray, cost: Cost) -> Plans:
+        """Entropic plans from every column of X to the same column of Y, both float64; `reg` is positive."""
         engine = get_engine("numpy")
         kernel = build_kernel(cost, self.reg, engine, np.float64)
-        solved = scale(engine, kernel, X, Y, relaxation, max_iter=self.max_iter, tol=self.tol)
-        self._warn_unless_settled(solved, Y, relaxation.psi)
-        values: FloatArray = plan_terms(engine, solved, X, Y, relaxation).total
-        return values
+        solved = scale(engine, kernel, X, Y, self._relaxation, max_iter=self.max_iter, tol=self.tol)
+        self._warn_unless_settled(solved, Y, self._relaxation.psi)
+        return Plans(cost, self.reg, kernel, solved)
+
+    @property
+    def _relaxation(self) -> Relaxation:
+        return Relaxation(self.reg, self.reg_m_data, self.reg_m_model)
 
     def _exact(self, x: FloatArray, y: FloatArray, cost: FloatArray) -> float:
         """Eq. 2 by POT: linear programming, or L-BFGS-B where both marginals are relaxed.
@@ -101,7 +110,7 @@ class Distance:
                 f"the scaling had not settled to tol={self.tol} after max_iter={self.max_iter}: raise max_iter "
                 "or reg"
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+            warnings.warn(message, ConvergenceWarning, stacklevel=5)
 
 
 def _same_mass(X: FloatArray, Y: FloatArray, name: str) -> FloatArray:

@@ -1,12 +1,19 @@
 """Pictures of fitted models and of comparisons, drawn with matplotlib (the `plots` extra).
 
-May import `experiments` and everything below. Every function takes `ax` and returns the axes it drew on.
-`panels` shows one model, `tables` compares several, `overview` in `figures` puts panels on one page.
+May import `experiments` and everything below. Every function takes one axes as `ax` and returns the axes it drew
+on; what needs several panels draws them inside the frame of that axes and returns them as an array (`frames`). Nothing
+changes matplotlib's settings or shows a window. `components`, `reconstructions`, `flow` and `embedding` show one model,
+`tables` compares several, `overview` in `figures` puts panels on one page. `docs/plots.md` has pictures.
 """
 
+from gwntf.plots.components import plot_components
+from gwntf.plots.embedding import flatten_embedding, plot_embedding, principal_plane
 from gwntf.plots.figures import overview
-from gwntf.plots.panels import plot_components, plot_images, plot_objective, require_matplotlib
-from gwntf.plots.tables import flatten_embedding, plot_bars, plot_curves, plot_embedding
+from gwntf.plots.flow import plot_flow, plot_plan
+from gwntf.plots.frames import require_matplotlib
+from gwntf.plots.panels import plot_images, plot_objective
+from gwntf.plots.reconstructions import plot_reconstructions
+from gwntf.plots.tables import plot_bars, plot_curves
 
 __all__ = [
     "flatten_embedding",
@@ -15,7 +22,11 @@ __all__ = [
     "plot_components",
     "plot_curves",
     "plot_embedding",
+    "plot_flow",
     "plot_images",
     "plot_objective",
+    "plot_plan",
+    "plot_reconstructions",
+    "principal_plane",
     "require_matplotlib",
 ]

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import FloatArray
-from gwntf.plots.panels import plot_components, plot_images, plot_objective
+from gwntf.plots.checks import check_model, choose_components
+from gwntf.plots.frames import require_matplotlib
+from gwntf.plots.panels import plot_images, plot_objective
 
 
 def overview(model: Any, X: FloatArray, *, title: str | None = None) -> Any:
@@ -27,13 +29,16 @@ def overview(model: Any, X: FloatArray, *, title: str | None = None) -> Any:
     -------
     matplotlib figure
     """
+    check_model(model)
+    require_matplotlib()
     from matplotlib.figure import Figure
 
     few = X[:10]
     figure = Figure(figsize=(11, 5), layout="constrained")
     rows = math.ceil(model.components_.shape[0] / 10)
     grid = figure.add_gridspec(2, 2, width_ratios=[1.4, 1], height_ratios=[rows + 0.5, 2.5])
-    plot_components(model, ax=figure.add_subplot(grid[0, 0]))
+    parts = model.components_[choose_components(model, None)].reshape(-1, *model.sample_shape_)
+    plot_images(parts, ax=figure.add_subplot(grid[0, 0])).set_title("components")
     pairs = np.concatenate([few, model.reconstruct(few)])
     samples = plot_images(pairs, columns=len(few), ax=figure.add_subplot(grid[1, 0]))
     samples.set_title("samples (top) and their reconstructions (bottom)")

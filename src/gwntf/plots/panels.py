@@ -7,18 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from gwntf.core import FloatArray, InputError, MissingLibraryError
+from gwntf.core import FloatArray, InputError
+from gwntf.plots.checks import check_model
+from gwntf.plots.frames import check_columns, new_axes
 
 
-def plot_images(images: FloatArray, *, columns: int = 10, share_scale: bool = False, ax: Any = None) -> Any:
-    """Lay images out in a grid, left to right and top to bottom.
+def plot_images(
+    images: FloatArray, *, columns: int | None = None, share_scale: bool = False, ax: Any = None
+) -> Any:
+    """Lay images out on one canvas, left to right and top to bottom.
 
     Parameters
     ----------
     images : (n, height, width) array
         Each is scaled to its own maximum unless `share_scale`.
-    columns : int
-        Images per row.
+    columns : int, optional
+        Images per row, up to ten by default.
     share_scale : bool
         Whether one grey scale serves all images.
     ax : matplotlib axes, optional
@@ -30,9 +34,9 @@ def plot_images(images: FloatArray, *, columns: int = 10, share_scale: bool = Fa
     """
     if images.ndim != 3:
         raise InputError("images", f"shape {images.shape}", "shape (n, height, width)")
-    ax = new_axes(ax)
     count, height, width = images.shape
-    columns = min(columns, count)
+    columns = check_columns(columns, count)
+    ax = new_axes(ax)
     rows = math.ceil(count / columns)
     canvas = np.full((rows * (height + 1) - 1, columns * (width + 1) - 1), np.nan)
     tops = np.full(count, images.max()) if share_scale else images.max(axis=(1, 2))
@@ -46,17 +50,9 @@ def plot_images(images: FloatArray, *, columns: int = 10, share_scale: bool = Fa
     return ax
 
 
-def plot_components(model: Any, *, columns: int = 10, ax: Any = None) -> Any:
-    """Draw the components of a model of image data, brightest first (by their mass in the embedding)."""
-    order = np.argsort(-model.embedding_.sum(axis=0), kind="stable")
-    images = model.components_[order].reshape(-1, *model.sample_shape_)
-    ax = plot_images(images, columns=columns, ax=ax)
-    ax.set_title("components")
-    return ax
-
-
 def plot_objective(model: Any, *, ax: Any = None) -> Any:
     """Draw the objective against the outer iteration, on a log scale where it is positive."""
+    check_model(model)
     ax = new_axes(ax)
     curve = model.objective_curve_
     ax.plot(np.arange(len(curve)), curve, color="C0")
@@ -66,20 +62,3 @@ def plot_objective(model: Any, *, ax: Any = None) -> Any:
     ax.set_title(f"objective over {model.n_iter_} iterations")
     ax.grid(alpha=0.3)
     return ax
-
-
-def require_matplotlib() -> None:
-    """Raise a clear error where matplotlib is not installed, before work starts that would end in a picture."""
-    from importlib.util import find_spec
-
-    if find_spec("matplotlib") is None:
-        raise MissingLibraryError("pictures need matplotlib: pip install 'gwntf[plots]'")
-
-
-def new_axes(ax: Any = None) -> Any:
-    """Return the axes that were given, or new ones."""
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
-
-    return plt.subplots()[1]

@@ -1,4 +1,4 @@
-"""Panels that compare methods: bars, curves over iterations, embeddings."""
+"""Panels that compare methods: bars, and curves over iterations."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gwntf.core import FloatArray
-from gwntf.plots.panels import new_axes
+from gwntf.plots.frames import new_axes
 
 
 def plot_bars(
@@ -85,34 +83,3 @@ def _plain(name: str) -> str:
     """Shorten a name and keep matplotlib from reading it as mathematics."""
     short = name if len(name) <= 24 else f"{name[:23]}…"
     return short.replace("$", "\\$")
-
-
-def plot_embedding(points: FloatArray, labels: NDArray[np.int_], *, ax: Any = None) -> Any:
-    """Scatter samples in the plane, one colour per class.
-
-    Parameters
-    ----------
-    points : (n, 2) array
-        Where each sample lies, for example from `flatten_embedding`.
-    labels : (n,) array
-        Its class.
-    ax : matplotlib axes, optional
-        Where to draw.
-    """
-    ax = new_axes(ax)
-    ax.scatter(*points.T, c=labels, cmap="nipy_spectral", s=4, linewidths=0)
-    ax.set_xticks([])
-    ax.set_yticks([])
-    return ax
-
-
-def flatten_embedding(embedding: FloatArray) -> FloatArray:
-    """Bring an embedding into the plane by t-SNE of its rows scaled to length one (always the same seed)."""
-    from sklearn.manifold import TSNE
-    from sklearn.preprocessing import normalize
-
-    perplexity = min(30.0, max(1.0, (len(embedding) - 1) / 4))
-    init = "pca" if min(embedding.shape) >= 2 else "random"
-    plane = TSNE(perplexity=perplexity, init=init, random_state=0, max_iter=500)
-    points: FloatArray = plane.fit_transform(normalize(embedding.astype(np.float64)))
-    return points

@@ -130,7 +130,7 @@ def _inside(name: str, arrays: Mapping[str, Any]) -> str:
         else:
             top.set_axis_off()
             bottom.set_axis_off()
-        plot_embedding(flatten_embedding(arrays["embedding"]), arrays["labels"], ax=right)
+        plot_embedding(arrays["embedding"], arrays["labels"], projection=flatten_embedding, ax=right)
         right.set_title("embedding (t-SNE), coloured by class")
 
     caption = f"{name}, first run: up to 40 components, ten samples above their models, the embedding."

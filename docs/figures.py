@@ -1,0 +1,40 @@
+"""Draw the pictures of a page from its own code.
+
+Runs the Python blocks of ``docs/plots.md`` in order and saves what each has drawn as the picture that follows it, so
+that code and picture cannot part. ``make figures`` runs it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+
+from gwntf.io import atomic_path
+
+PAGE = Path(__file__).parent / "plots.md"
+
+_BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n!\[[^\]]*\]\((?P<picture>[^)]+)\))?", re.DOTALL)
+
+
+def draw_page(page: Path, folder: Path) -> list[Path]:
+    """Run the code of a page, write its pictures under `folder` and return their paths."""
+    mpl.use("Agg")
+    names: dict[str, object] = {}
+    written = []
+    for block in _BLOCK.finditer(page.read_text(encoding="utf-8")):
+        exec(compile(block["code"], page.name, "exec"), names)  # noqa: S102
+        if block["picture"]:
+            target = folder / block["picture"]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_path(target) as path:
+                plt.gcf().savefig(path, dpi=90)
+            written.append(target)
+        plt.close("all")
+    return written
+
+
+if __name__ == "__main__":
+    draw_page(PAGE, PAGE.parent)

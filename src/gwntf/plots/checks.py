@@ -1,0 +1,73 @@
+"""What the pictures ask of a model, of samples and of a choice of components."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gwntf.core import FloatArray, InputError
+from gwntf.problem import as_real_array
+
+
+def check_model(model: Any) -> None:
+    """Raise unless the model is a fitted factorization."""
+    if not hasattr(model, "components_"):
+        raise InputError("model", f"{type(model).__name__}, which is not fitted", "a fitted factorization")
+
+
+def check_samples(model: Any, X: Any, name: str = "X") -> FloatArray:
+    """Return samples in the layout of the X of `fit`, as float64; missing ones are NaN."""
+    values = as_real_array(X, name)
+    layouts = {tuple(model.sample_shape_), (model.components_.shape[1],)}
+    if values.ndim < 2 or values.shape[1:] not in layouts or len(values) == 0:
+        allowed = " or ".join(
+            f"(n, {', '.join(map(str, layout))})" for layout in sorted(layouts, key=len)[::-1]
+        )
+        raise InputError(name, f"shape {values.shape}", f"samples of shape {allowed}")
+    floats: FloatArray = values.astype(np.float64)
+    return floats.reshape(len(floats), *model.inverse_transform(model.embedding_[:1]).shape[1:])
+
+
+def check_sample(model: Any, sample: Any) -> FloatArray:
+    """Return one sample as an X of one sample, in the layout of the X of `fit`."""
+    values = as_real_array(sample, "sample")
+    shape = tuple(model.sample_shape_)
+    if values.shape not in {shape, (model.components_.shape[1],)}:
+        raise InputError("sample", f"shape {values.shape}", f"one sample, of shape {shape}")
+    return check_samples(model, values[None], "sample")
+
+
+def masses(model: Any) -> FloatArray:
+    """Return the mass of every component in the model: the sum of all entries of its tensor."""
+    total: FloatArray = model.embedding_.sum(axis=0, dtype=np.float64) * model.components_.sum(axis=1)
+    return total
+
+
+def choose_components(model: Any, components: Any) -> NDArray[np.int_]:
+    """Return the chosen components by their indices, those of greatest mass first.
+
+    Parameters
+    ----------
+    model : fitted factorization
+    components : None, int or sequence of int
+        All; so many of greatest mass; or those.
+    """
+    rank = model.components_.shape[0]
+    order = np.argsort(-masses(model), kind="stable")
+    if components is None:
+        return order
+    if isinstance(components, int | np.integer) and not isinstance(components, bool):
+        if not 1 <= components <= rank:
+            raise InputError("components", str(components), f"a number from 1 to {rank}")
+        return order[: int(components)]
+    chosen = as_real_array(components, "components", "a number of components or a sequence of their indices")
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or chosen.size == 0:
+        raise InputError(
+            "components", repr(components), "a number of components or a sequence of their indices"
+        )
+    outside = chosen[(chosen < 0) | (chosen >= rank)]
+    if outside.size:
+        raise InputError("components", f"the index {outside[0]}", f"indices from 0 to {rank - 1}")
+    return order[np.isin(order, chosen)]

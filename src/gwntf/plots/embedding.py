@@ -1,0 +1,128 @@
+"""The samples in the plane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gwntf.core import FloatArray, InputError
+from gwntf.plots.checks import check_model
+from gwntf.plots.frames import check_axes, new_axes
+from gwntf.problem import as_real_array
+
+_LEGEND = 20
+"""Classes up to which there is a legend."""
+
+
+def plot_embedding(
+    model_or_Z: Any,
+    labels: Any = None,
+    *,
+    projection: Any = None,
+    ax: Any = None,
+) -> Any:
+    """Scatter samples in the plane, coloured by their class.
+
+    Parameters
+    ----------
+    model_or_Z : fitted estimator or (n, R) array
+        Its `embedding_` is drawn, or this embedding, for example from `transform`.
+    labels : (n,) array, optional
+        Class of each sample, of any type that sorts; up to 20 classes are named in a legend.
+    projection : callable or transformer, optional
+        How to come to two coordinates: a function from (n, R) to (n, 2), such as `flatten_embedding` (t-SNE), or an
+        object with `fit_transform`. By default `principal_plane`.
+    ax : matplotlib axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    check_axes(ax)
+    embedding = _embedding(model_or_Z)
+    codes, names = _classes(labels, len(embedding))
+    points = _project(embedding, principal_plane if projection is None else projection)
+    ax = new_axes(ax)
+    if codes is None:
+        ax.scatter(*points.T, s=8, linewidths=0, color="C0")
+    else:
+        cmap = "tab10" if len(names) <= 10 else "tab20" if len(names) <= _LEGEND else "nipy_spectral"
+        top = {"tab10": 9, "tab20": 19}.get(cmap, max(len(names) - 1, 1))
+        drawn = ax.scatter(*points.T, c=codes, cmap=cmap, vmin=0, vmax=top, s=8, linewidths=0)
+        if len(names) <= _LEGEND:
+            handles, _ = drawn.legend_elements(num=list(range(len(names))))
+            ax.legend(
+                handles, names, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), frameon=False
+            )
+    if projection is None:
+        ax.set_xlabel("principal component 1")
+        ax.set_ylabel("principal component 2")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return ax
+
+
+def principal_plane(embedding: FloatArray) -> FloatArray:
+    """Two leading principal components of the rows scaled to length one; the largest coordinate of each is positive."""
+    lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
+    rows = embedding / np.where(lengths > 0, lengths, 1)
+    left, values, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    points = np.zeros((len(rows), 2))
+    kept = min(2, len(values))
+    points[:, :kept] = left[:, :kept] * values[:kept]
+    largest = points[np.abs(points).argmax(axis=0), [0, 1]]
+    turned: FloatArray = points * np.where(largest < 0, -1, 1)
+    return turned
+
+
+def flatten_embedding(embedding: FloatArray) -> FloatArray:
+    """Bring an embedding into the plane by t-SNE of its rows scaled to length one (always the same seed)."""
+    from sklearn.manifold import TSNE
+    from sklearn.preprocessing import normalize
+
+    perplexity = min(30.0, max(1.0, (len(embedding) - 1) / 4))
+    init = "pca" if min(embedding.shape) >= 2 else "random"
+    plane = TSNE(perplexity=perplexity, init=init, random_state=0, max_iter=500)
+    points: FloatArray = plane.fit_transform(normalize(embedding.astype(np.float64)))
+    return points
+
+
+def _embedding(model_or_Z: Any) -> FloatArray:
+    """Return the embedding that is meant, as float64."""
+    if hasattr(model_or_Z, "get_params"):
+        check_model(model_or_Z)
+        return np.asarray(model_or_Z.embedding_, dtype=np.float64)
+    allowed = "a fitted factorization or an embedding of shape (n_samples, n_components)"
+    values = as_real_array(model_or_Z, "model_or_Z", allowed)
+    if values.ndim != 2 or values.size == 0:
+        raise InputError("model_or_Z", f"shape {values.shape}", allowed)
+    if not np.isfinite(values).all():
+        raise InputError("model_or_Z", "entries that are not finite", "finite numbers")
+    return values.astype(np.float64)
+
+
+def _classes(labels: Any, count: int) -> tuple[Any, list[str]]:
+    """Return the class of every sample as a number, and the names of the classes."""
+    if labels is None:
+        return None, []
+    values = np.asarray(labels)
+    if values.shape != (count,):
+        raise InputError("labels", f"shape {values.shape}", f"one label for each of the {count} samples")
+    names, codes = np.unique(values, return_inverse=True)
+    return codes, [str(name).replace("$", "\\$") for name in names]
+
+
+def _project(embedding: FloatArray, projection: Callable[[FloatArray], Any] | Any) -> FloatArray:
+    """Bring an embedding into the plane in the way that is asked for."""
+    transform = getattr(projection, "fit_transform", projection)
+    if not callable(transform):
+        allowed = "a function from (n, R) to (n, 2) or an object with fit_transform"
+        raise InputError("projection", repr(projection), allowed)
+    points = np.asarray(transform(embedding), dtype=np.float64)
+    if points.shape != (len(embedding), 2):
+        given = f"something that returns shape {points.shape}"
+        raise InputError("projection", given, f"something that returns shape {(len(embedding), 2)}")
+    return points

@@ -1,0 +1,169 @@
+"""Where the mass of a sample went: arrows on an image, and the plan of one mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gwntf.core import FloatArray, InputError
+from gwntf.plots.checks import check_model, check_sample
+from gwntf.plots.frames import check_axes, new_axes
+from gwntf.plots.transports import SampleTransport, check_mode, check_transported
+
+_TINY = np.finfo(np.float64).tiny
+
+
+def plot_flow(
+    model: Any,
+    sample: Any,
+    *,
+    modes: tuple[int, int] = (1, 2),
+    threshold: float = 0.05,
+    scale: float = 1.0,
+    cmap: str = "Greys",
+    ax: Any = None,
+) -> Any:
+    """Draw where the model moves the mass of one sample: an arrow from every pixel to the mean place of its mass.
+
+    The sample is embedded as `transform` does. Along every transported mode each of its fibers x is carried to the same
+    fiber x^ of its model by the plan T of the loss; the mass of entry i goes on average to sum_j T_ij j / sum_j T_ij.
+    The two image modes give the two coordinates of an arrow; one that is not transported gives zero. Where one plan
+    moves mass between all pixels (`SDNMF`), it gives both. Mass that the relaxed marginals let vanish is in no arrow.
+    The circles are the model, each of an area in proportion to the mass at its pixel.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        With a transport loss.
+    sample : array of the shape of one sample
+        At least two axes; NaN where nothing was observed, if the model allows it.
+    modes : (int, int)
+        Axes of X down and across the image, samples being axis 0; others are averaged over, weighted by mass.
+    threshold : float
+        Pixels with less than this part of the largest pixel's mass get no arrow.
+    scale : float
+        Length of an arrow in pixels for each pixel that its mass moved.
+    cmap : str
+        Colour map of the image, the sample itself.
+    ax : matplotlib axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib axes
+        The title says how far the mass of the sample moved on average.
+    """
+    check_axes(ax)
+    check_model(model)
+    batch = check_sample(model, sample)
+    order = _check_modes(modes, len(model.sample_shape_))
+    if not 0 <= threshold <= 1:
+        raise InputError("threshold", repr(threshold), "a number from 0 to 1")
+    if not scale > 0:
+        raise InputError("scale", repr(scale), "a positive number")
+    check_transported(model, "modes", modes, order)
+    transport = SampleTransport.of(model, batch)
+    image = _summed(transport.values, order)
+    moves = [_weighted(*transport.moves(axis), order) for axis in order]
+    moved = np.hypot(*moves)
+    ax = new_axes(ax, (4.6, 4.8))
+    ax.imshow(image, cmap=cmap, vmin=0, interpolation="nearest", alpha=0.5)
+    _circles(ax, _summed(transport.model, order))
+    _arrows(ax, scale * np.array(moves), np.isfinite(moved) & (image >= threshold * image.max()))
+    mean = np.nansum(image * moved) / max(float(image[np.isfinite(moved)].sum()), _TINY)
+    ax.set_title(f"flow of mass: {mean:.2f} pixels on average")
+    ax.set_xlabel("grey: the sample; circles: its model")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return ax
+
+
+def plot_plan(model: Any, sample: Any, *, mode: int = 1, cmap: str = "viridis", ax: Any = None) -> Any:
+    """Draw the transport plan T of one sample along one mode as a heat map, summed over all fibers of that mode.
+
+    Row i, column j: how much mass of the sample's place i the model has at place j. Mass on the dashed line stays where
+    it is. The sample is embedded as `transform` does and in normalised scale (`sample_norm`).
+
+    Parameters
+    ----------
+    model : fitted estimator
+        With a transport loss.
+    sample : array of the shape of one sample
+        NaN where nothing was observed, if the model allows it.
+    mode : int
+        Axis of X, samples being axis 0; for `SDNMF`, whose plan is between all entries of a sample, 1.
+    cmap : str
+        Colour map, logarithmic over four decades below the largest entry.
+    ax : matplotlib axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    check_axes(ax)
+    check_model(model)
+    batch = check_sample(model, sample)
+    axis = check_mode(model, mode)
+    plan = SampleTransport.of(model, batch).plan(axis)
+    from matplotlib.colors import LogNorm
+
+    ax = new_axes(ax, (5.2, 4.4))
+    top = float(plan.max()) or 1.0
+    image = ax.imshow(plan, cmap=cmap, norm=LogNorm(1e-4 * top, top, clip=True), interpolation="nearest")
+    ax.plot([-0.5, len(plan) - 0.5], [-0.5, len(plan) - 0.5], color="white", linestyle="--", linewidth=0.8)
+    ax.set_title(f"mass moved along axis {mode}")
+    ax.set_xlabel("place in the model")
+    ax.set_ylabel("place in the sample")
+    bar = ax.inset_axes([1.03, 0, 0.05, 1])
+    ax.figure.colorbar(image, cax=bar, label="mass")
+    return ax
+
+
+def _circles(ax: Any, mass: FloatArray) -> None:
+    """Draw a circle on every pixel, of an area in proportion to its mass; the largest nearly fills its pixel."""
+    from matplotlib.collections import EllipseCollection
+
+    rows, columns = np.nonzero(mass > 0)
+    sizes = 0.9 * np.sqrt(mass[rows, columns] / max(float(mass.max()), _TINY))
+    places = np.stack([columns, rows], axis=1)
+    circles = EllipseCollection(sizes, sizes, np.zeros(len(sizes)), units="xy", offsets=places)
+    circles.set(offset_transform=ax.transData, facecolor="none", edgecolor="C0", linewidth=0.8)
+    ax.add_collection(circles, autolim=False)
+
+
+def _arrows(ax: Any, moves: FloatArray, shown: NDArray[np.bool_]) -> None:
+    """Draw an arrow from every pixel that is shown; `moves` are down and across, in pixels."""
+    rows, columns = np.nonzero(shown)
+    down, across = moves[:, shown]
+    units = {"angles": "xy", "scale_units": "xy", "units": "xy", "scale": 1, "width": 0.08}
+    ax.quiver(columns, rows, across, down, color="C3", **units)
+
+
+def _check_modes(modes: Any, order: int) -> tuple[int, int]:
+    """Return the two axes of a sample, from zero, that make the image."""
+    allowed = f"two different axes of X from 1 to {order}"
+    if order < 2:
+        raise InputError("sample", "one axis", "an image; for samples of one axis there is plot_plan")
+    pair = tuple(modes) if isinstance(modes, tuple | list) else ()
+    whole = len(pair) == 2 and all(isinstance(mode, int | np.integer) for mode in pair)
+    if not whole or pair[0] == pair[1] or not all(1 <= mode <= order for mode in pair):
+        raise InputError("modes", repr(modes), allowed)
+    return int(pair[0]) - 1, int(pair[1]) - 1
+
+
+def _summed(values: FloatArray, order: tuple[int, int]) -> FloatArray:
+    """Sum over all axes but two, which come in this order."""
+    first = np.moveaxis(values, order, (0, 1))
+    summed: FloatArray = first.reshape(*first.shape[:2], -1).sum(axis=-1)
+    return summed
+
+
+def _weighted(moves: FloatArray, mass: FloatArray, order: tuple[int, int]) -> FloatArray:
+    """Mean over all axes but two, weighted by mass; NaN where there is none."""
+    total = _summed(mass, order)
+    moved = _summed(np.where(mass > 0, mass * moves, 0), order)
+    mean: FloatArray = np.where(total > 0, moved / np.where(total > 0, total, 1), np.nan)
+    return mean

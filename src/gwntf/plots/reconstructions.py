@@ -1,0 +1,91 @@
+"""Samples beside what the model makes of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gwntf.core import FloatArray
+from gwntf.plots.checks import check_model, check_samples
+from gwntf.plots.frames import check_axes, check_columns, divide, grid_size, new_axes
+from gwntf.plots.samples import as_picture, check_kind, draw, panel_shape
+
+
+def plot_reconstructions(
+    model: Any,
+    X: Any,
+    *,
+    kind: str | None = None,
+    columns: int | None = None,
+    cmap: str = "gray",
+    ax: Any = None,
+) -> NDArray[Any]:
+    """Draw samples, and below each its reconstruction on the same scale.
+
+    Above a sample stands its place in X, above its reconstruction the relative error |x - x^| / |x| over the observed
+    entries. Entries that were not observed are marked in colour.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Any factorization of the library.
+    X : array-like, samples first
+        The samples to draw, in the shape seen in `fit` or folded as `sample_shape`.
+    kind : {"image", "rgb", "curve"}, optional
+        How to draw a sample, as in `plot_components`; images of samples with more than two axes are means over the
+        further ones.
+    columns : int, optional
+        Samples in a row, up to ten by default; more of them begin a new pair of rows.
+    cmap : str
+        Colour map of grey images.
+    ax : matplotlib axes, optional
+        The panels are drawn inside its frame; a new figure by default.
+
+    Returns
+    -------
+    (2, n) array of matplotlib axes
+        The samples and their reconstructions.
+    """
+    check_axes(ax)
+    check_model(model)
+    shape = tuple(model.sample_shape_)
+    kind = check_kind(kind, shape)
+    samples = check_samples(model, X)
+    columns = check_columns(columns, len(samples))
+    models = model.reconstruct(samples)
+    errors = _relative_errors(samples, models)
+    pictures = [as_picture(values.reshape(-1, *shape), kind) for values in (samples, models)]
+    bands = math.ceil(len(samples) / columns)
+    frame = new_axes(ax, grid_size(2 * bands, columns, **panel_shape(kind, shape)))
+    frame.set_title("samples, and below each its reconstruction")
+    panels = _pairs(divide(frame, 2 * bands, columns), len(samples), columns)
+    for place, pair in enumerate(zip(*pictures, strict=True)):
+        top = max(float(np.nanmax(values)) for values in pair)
+        for panel, values in zip(panels[:, place], pair, strict=True):
+            draw(panel, values, kind, top=top, cmap=cmap)
+        for panel, label in zip(
+            panels[:, place], (f"sample {place}", f"error {errors[place]:.2f}"), strict=True
+        ):
+            panel.set_title(label, fontsize="small", pad=2)
+    return panels
+
+
+def _pairs(panels: NDArray[Any], count: int, columns: int) -> NDArray[Any]:
+    """Return the panels as (2, count), those above and those below, and remove the ones that stay empty."""
+    pairs = panels.reshape(-1, 2, columns).swapaxes(0, 1).reshape(2, -1)
+    for panel in pairs[:, count:].ravel():
+        panel.remove()
+    return pairs[:, :count]
+
+
+def _relative_errors(samples: FloatArray, models: FloatArray) -> FloatArray:
+    """|x - x^| / |x| of every sample over its observed entries; the error itself where x is zero."""
+    data, made = (values.reshape(len(values), -1) for values in (samples, models))
+    seen = ~np.isnan(data)
+    error = np.linalg.norm(np.where(seen, data - made, 0), axis=1)
+    size = np.linalg.norm(np.where(seen, data, 0), axis=1)
+    relative: FloatArray = error / np.where(size > 0, size, 1)
+    return relative
