@@ -49,7 +49,9 @@ def transport(engine: Engine, kernel: Kernel, X: FloatArray, Y: FloatArray, mode
             warm=False,
         )
 
-    engine.map(visit, [slice(0, len(X))] if engine.name == "numpy" else sample_blocks(X.shape))
+    engine.map(
+        visit, [slice(0, len(X))] if engine.name == "numpy" else sample_blocks(X.shape, engine.block_entries)
+    )
     return psi
 
 

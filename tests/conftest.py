@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -33,6 +34,13 @@ def coil20() -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture(scope="session")
 def pie_pose27() -> tuple[np.ndarray, np.ndarray]:
     return load_or_skip(load_pie_pose27)
+
+
+@pytest.fixture(autouse=True)
+def one_thread_for_torch() -> None:
+    """Several test processes on few cores: threads of torch that wait for each other would take the cores away."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
 
 
 @pytest.fixture

@@ -74,6 +74,8 @@ PARAMETERS = [
     ({"transport_tol": -1}, "'transport_tol'.*Got -1"),
     ({"assign_labels": "ward"}, "'assign_labels'.*Got 'ward'"),
     ({"engine": "fortran"}, "'engine'.*Got 'fortran'"),
+    ({"device": 3}, "'device'.*Got 3"),
+    ({"precision": "medium"}, "'precision'.*Got 'medium'"),
     ({"dtype": "float16"}, "'dtype'.*Got 'float16'"),
     ({"costs": "grid"}, "'costs'.*Got 'grid'"),
     ({"costs": ("grid", "grid")}, "costs: got 2 entries; expected 'auto' or a sequence of 3"),

@@ -27,6 +27,7 @@ from gwntf.geometry import (
 from gwntf.problem import NonnegativeTensor
 from gwntf.solvers import long_costs, near_far_cost
 from gwntf.transport import TransportLimits, transport_mode
+from tests.engines import OTHERS, REFERENCE, transport_tensor
 
 RELAXATION = Relaxation(0.05, 1.0, 1.0)
 
@@ -85,6 +86,7 @@ def test_more_clusters_make_it_exact():
     np.testing.assert_allclose(cost.to_matrix(), exact_cost(rows, "cosine"), atol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["numpy", *OTHERS])
 @settings(max_examples=20, deadline=None)
 @given(
     size=st.integers(12, 90),
@@ -92,9 +94,9 @@ def test_more_clusters_make_it_exact():
     reg=st.sampled_from([1.0, 0.05, 0.01]),
     seed=st.integers(0, 100),
 )
-def test_kernel_equals_its_dense_matrix(size, n_clusters, reg, seed):
+def test_kernel_equals_its_dense_matrix(name, size, n_clusters, reg, seed):
     cost = build(clustered(size, seed=seed), n_near=4, n_clusters=n_clusters)
-    engine = get_engine("numpy")
+    engine = get_engine(name)
     kernel = build_kernel(cost, reg, engine, np.float64)
     matrix = np.exp(-cost.to_matrix() / reg - 1)
     far = np.empty_like(matrix)
@@ -103,41 +105,37 @@ def test_kernel_equals_its_dense_matrix(size, n_clusters, reg, seed):
     matrix = np.maximum(matrix, 1e-4 * np.exp(-far / reg - 1))
     v = np.random.default_rng(seed).random((size, 3))
     expected = matrix @ v
-    np.testing.assert_allclose(kernel.matmul(v), expected * np.exp(kernel.shift), rtol=1e-8)
-    np.testing.assert_allclose(kernel.log_matmul(np.log(v)), np.log(expected), rtol=1e-8, atol=1e-8)
+    plain, logs = kernel.matmul(engine.asarray(v)), kernel.log_matmul(engine.asarray(np.log(v)))
+    np.testing.assert_allclose(engine.to_numpy(plain), expected * np.exp(kernel.shift), rtol=1e-8)
+    np.testing.assert_allclose(engine.to_numpy(logs), np.log(expected), rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("warm", [False, True])
-def test_compiled_near_far_transport_equals_the_reference(dtype, warm):
+def test_near_far_transport_of_every_engine_equals_the_reference(name, dtype, warm):
     rows = clustered(300, seed=2, dtype=dtype)
     cost = build(rows, n_near=6, n_clusters=7)
-    rng = np.random.default_rng(0)
-    y = (rows + rng.random(rows.shape)).astype(dtype)
-    outcomes = []
-    for name in ("cpu", "numpy"):
-        engine = get_engine(name)
-        kernel = build_kernel(cost, RELAXATION.reg, engine, dtype)
-        assert isinstance(kernel.form(), NearFarForm)
-        marginal, log_u = np.ones_like(rows), np.full_like(rows, -3.0)
-        result = transport_mode(
+    y = (rows + np.random.default_rng(0).random(rows.shape)).astype(dtype)
+    assert isinstance(build_kernel(cost, RELAXATION.reg, get_engine(name), dtype).form(), NearFarForm)
+    (found, _, result), (expected, _, reference) = (
+        transport_tensor(
             engine,
-            kernel,
+            cost,
             rows,
             y,
             0,
             RELAXATION,
             TransportLimits(15, 1e-4),
-            marginal=marginal,
             share=0.5,
-            log_u=log_u,
+            log_u=np.full_like(rows, -3.0),
             warm=warm,
         )
-        outcomes.append((marginal, result.terms.total))
-    (found, total), (expected, total_r) = outcomes
+        for engine in (get_engine(name), REFERENCE)
+    )
     rtol = 1e-9 if dtype == np.float64 else 1e-3
     np.testing.assert_allclose(found, expected, rtol=rtol)
-    assert abs(total - total_r) <= rtol * abs(total_r)
+    assert abs(float(result.terms.total) - reference.terms.total) <= rtol * abs(reference.terms.total)
 
 
 def test_a_few_long_fibers_are_left_to_the_reference():
@@ -184,7 +182,7 @@ def test_impossible_accuracy_falls_back_to_all_pairs(caplog):
     assert "clusters" in caplog.text
 
 
-@pytest.mark.parametrize("engine", ["numpy", "cpu"])
+@pytest.mark.parametrize("engine", ["numpy", *OTHERS])
 def test_fits_use_it_from_many_samples_on(engine, monkeypatch):
     monkeypatch.setattr(long_costs, "LONG", 100)
     X = clustered(240, seed=1).reshape(240, 5, 4)

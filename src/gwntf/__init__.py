@@ -1,7 +1,7 @@
 """Nonnegative matrix and tensor factorization under optimal-transport losses, with a graph on the samples."""
 
 from gwntf._version import __version__
-from gwntf.core import DataError, GwntfError, InputError, Status
+from gwntf.core import DataError, DeviceMemoryError, GwntfError, InputError, Status
 from gwntf.distances import (
     entropic_wasserstein_distance,
     objective,
@@ -22,6 +22,7 @@ __all__ = [
     "SDNMF",
     "SWIFT",
     "DataError",
+    "DeviceMemoryError",
     "GwntfError",
     "InputError",
     "Iteration",

@@ -4,7 +4,7 @@ Imports nothing from the package. Start with `errors` (how bad input is reported
 stopped).
 """
 
-from gwntf.core.errors import DataError, GwntfError, InputError, MissingLibraryError
+from gwntf.core.errors import DataError, DeviceMemoryError, GwntfError, InputError, MissingLibraryError
 from gwntf.core.relaxation import Relaxation
 from gwntf.core.status import Status
 from gwntf.core.types import Array, FloatArray
@@ -12,6 +12,7 @@ from gwntf.core.types import Array, FloatArray
 __all__ = [
     "Array",
     "DataError",
+    "DeviceMemoryError",
     "FloatArray",
     "GwntfError",
     "InputError",

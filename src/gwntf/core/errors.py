@@ -32,5 +32,9 @@ class MissingLibraryError(GwntfError, ImportError):
     """An optional library that is needed now and not installed."""
 
 
+class DeviceMemoryError(GwntfError, MemoryError):
+    """A device with too little memory, after smaller blocks of work had been tried."""
+
+
 class DataError(GwntfError, OSError):
     """A data file that is not there, could not be had, or is not what it should be."""

@@ -112,4 +112,5 @@ def _column(vector: Any, name: str) -> FloatArray:
     values = as_real_array(vector, name)
     if values.ndim != 1:
         raise InputError(name, f"{values.ndim} dimension(s)", "a vector")
-    return as_tensor(values[:, None], name=name, dtype=np.float64).values
+    column: FloatArray = as_tensor(values[:, None], name=name, dtype=np.float64).values
+    return column

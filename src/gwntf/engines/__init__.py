@@ -2,15 +2,18 @@
 
 May import `core` only. An engine supplies an array namespace and the few things that namespaces leave open
 (`protocol`); `numpy_engine` is the reference that every other engine is compared with, `cpu` compiles the scaling
-loop with numba. A library such as numba or torch is imported in its own engine folder and nowhere else.
+loop with numba, `torch` also runs on GPUs. A library such as numba or torch is imported in its own engine folder and
+nowhere else; `interchange` knows arrays of others without importing their library.
 """
 
 from gwntf.engines.forms import DenseForm, ExponentialForm, KernelForm, NearFarForm, SeparableForm
+from gwntf.engines.interchange import is_foreign, to_host
 from gwntf.engines.protocol import Engine, StackTask, StackTransport
-from gwntf.engines.registry import ENGINES, get_engine
+from gwntf.engines.registry import ENGINES, PRECISIONS, get_engine
 
 __all__ = [
     "ENGINES",
+    "PRECISIONS",
     "DenseForm",
     "Engine",
     "ExponentialForm",
@@ -20,4 +23,6 @@ __all__ = [
     "StackTask",
     "StackTransport",
     "get_engine",
+    "is_foreign",
+    "to_host",
 ]

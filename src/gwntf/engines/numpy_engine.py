@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,12 @@ from scipy.sparse import csr_array
 
 from gwntf.core import FloatArray
 from gwntf.engines.forms import KernelForm
-from gwntf.engines.protocol import Answer, Item, StackTransport
+from gwntf.engines.interchange import as_given, to_host
+from gwntf.engines.protocol import Answer, StackTransport
 
 _TILE_ENTRIES = 2**17
 _TILE_COLUMNS = 512
+_BLOCK_ENTRIES = 2**18
 
 
 class NumpyEngine:
@@ -23,14 +25,24 @@ class NumpyEngine:
 
     name = "numpy"
     xp: Any = np
+    default_dtype = None
+    block_entries = _BLOCK_ENTRIES
 
-    def asarray(self, values: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
+    def asarray(self, values: Any, dtype: Any = None) -> NDArray[Any]:
         """Return a C-ordered array, without a copy where it is one already."""
-        return np.ascontiguousarray(values, dtype=dtype)
+        return np.ascontiguousarray(to_host(values), dtype=dtype)
 
     def to_numpy(self, values: FloatArray) -> FloatArray:
         """Return the array itself."""
         return np.asarray(values)
+
+    def as_given(self, values: FloatArray, given: Any) -> Any:
+        """Return the array itself, or as a tensor where a tensor was given."""
+        return as_given(values, given)
+
+    def dtype(self, values: FloatArray) -> np.dtype[Any]:
+        """NumPy dtype of an array."""
+        return values.dtype
 
     def sparse(self, matrix: csr_array, dtype: Any) -> Any:
         """Return the matrix in the dtype of the factors."""
@@ -39,6 +51,10 @@ class NumpyEngine:
     def quiet(self) -> AbstractContextManager[Any]:
         """Silence NumPy's floating-point warnings."""
         return np.errstate(all="ignore")
+
+    def session(self, given: Any) -> AbstractContextManager[Any]:  # noqa: ARG002
+        """Do nothing."""
+        return nullcontext()
 
     def stack_transport(
         self,
@@ -56,9 +72,9 @@ class NumpyEngine:
         kl = logs.sum(axis=1, dtype=np.float64) + (y - x).sum(axis=1, dtype=np.float64)
         return ratio, np.where(((x > 0) & (y == 0)).any(axis=1), np.inf, kl)
 
-    def map(self, function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-        """Go through the items one after the other."""
-        return [function(item) for item in items]
+    def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
+        """Go through the blocks one after the other."""
+        return [function(block) for block in blocks]
 
     def tile_columns(self, length: int) -> int:
         """Return a tile of about a megabyte, wide enough to keep the matrix products busy."""

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from gwntf.core import Array, FloatArray, Relaxation
 from gwntf.engines.forms import KernelForm
 
-Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
@@ -74,12 +72,30 @@ class Engine(Protocol):
         """Array namespace."""
         ...
 
-    def asarray(self, values: NDArray[Any], dtype: Any = None) -> Array:
-        """Bring a NumPy array in; `dtype` is a NumPy dtype, by default the array's own."""
+    @property
+    def default_dtype(self) -> str | None:
+        """Name of the number type of data where the user asks for none; None keeps that of the data."""
+        ...
+
+    @property
+    def block_entries(self) -> int:
+        """Entries of a block of samples; see `problem.blocks`."""
+        ...
+
+    def asarray(self, values: Any, dtype: Any = None) -> Array:
+        """Bring an array of any library in, in rows; `dtype` is a NumPy dtype, by default the array's own."""
         ...
 
     def to_numpy(self, values: Array) -> FloatArray:
         """Bring an array out."""
+        ...
+
+    def as_given(self, values: Array, given: Any) -> Any:
+        """Bring a result out as the data came in: a tensor for a tensor, where the engine knows tensors."""
+        ...
+
+    def dtype(self, values: Array) -> Any:
+        """NumPy dtype of an array."""
         ...
 
     def sparse(self, matrix: csr_array, dtype: Any) -> Array:
@@ -88,6 +104,10 @@ class Engine(Protocol):
 
     def quiet(self) -> AbstractContextManager[Any]:
         """Silence floating-point warnings inside the block (columns that overflow are solved again)."""
+        ...
+
+    def session(self, given: Any) -> AbstractContextManager[Any]:
+        """Wrap all work on the given data: what must be set while it goes on, and errors that only the engine knows."""
         ...
 
     def stack_transport(
@@ -103,8 +123,11 @@ class Engine(Protocol):
         """Return x / y (zero where both vanish), and KL(x | y) of every row, summed in float64."""
         ...
 
-    def map(self, function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-        """Apply a function to independent items, perhaps several at a time; answers in the order of the items."""
+    def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
+        """Apply a function to independent blocks, perhaps several at a time; answers in the order of the blocks.
+
+        An engine short of memory may cut a block in two, call the function for each part, and give both answers.
+        """
         ...
 
     def tile_columns(self, length: int) -> int:

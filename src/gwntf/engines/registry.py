@@ -3,18 +3,50 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import Any
 
 from gwntf.core import InputError, MissingLibraryError
+from gwntf.engines.interchange import is_on_device, is_tensor
 from gwntf.engines.numpy_engine import NumpyEngine
 from gwntf.engines.protocol import Engine
 
-ENGINES = ("auto", "numpy", "cpu")
+ENGINES = ("auto", "numpy", "cpu", "torch")
+PRECISIONS = ("highest", "high")
 
 
-def get_engine(name: str) -> Engine:
-    """Return the engine of that name; "auto" is the compiled one where numba is installed, else the reference."""
+def get_engine(
+    name: str, *, device: str | None = None, precision: str = "highest", given: Any = None
+) -> Engine:
+    """Return the engine of that name.
+
+    Parameters
+    ----------
+    name : {"auto", "numpy", "cpu", "torch"}
+        "auto" is torch where a device is asked for or the data are a tensor or on a device; otherwise the compiled
+        engine where numba is installed, else the reference.
+    device : str, optional
+        For torch: "cpu", "cuda" or "cuda:N"; by default that of the data.
+    precision : {"highest", "high"}
+        For torch: whether matrix products on a GPU may use TF32.
+    given : object, optional
+        The data as the user gave them.
+    """
     if name not in ENGINES:
         raise InputError("engine", repr(name), f"one of {', '.join(map(repr, ENGINES))}")
+    if precision not in PRECISIONS:
+        raise InputError("precision", repr(precision), f"one of {', '.join(map(repr, PRECISIONS))}")
+    if name == "auto" and (device is not None or is_tensor(given) or is_on_device(given)):
+        name = "torch"
+    if name == "torch":
+        return _torch_engine(device, precision, given)
+    if device is not None:
+        raise InputError("device", f"{device!r} with engine={name!r}", "None, or engine='torch'")
+    if precision != "highest":
+        raise InputError("precision", f"{precision!r} with engine={name!r}", "'highest', or engine='torch'")
+    return _host_engine(name)
+
+
+def _host_engine(name: str) -> Engine:
     compiled = find_spec("numba") is not None
     if name == "numpy" or (name == "auto" and not compiled):
         return NumpyEngine()
@@ -23,3 +55,14 @@ def get_engine(name: str) -> Engine:
     from gwntf.engines.cpu.engine import CpuEngine
 
     return CpuEngine()
+
+
+def _torch_engine(device: str | None, precision: str, given: Any) -> Engine:
+    if find_spec("torch") is None:
+        raise MissingLibraryError("engine='torch' needs torch: pip install torch")
+    from gwntf.engines.torch.arrays import as_tensor
+    from gwntf.engines.torch.engine import TorchEngine
+
+    if device is None:
+        device = str(as_tensor(given).device) if is_tensor(given) or is_on_device(given) else "cpu"
+    return TorchEngine(device, precision)

@@ -18,8 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gwntf.core import FloatArray, InputError, Status
-from gwntf.engines import ENGINES, get_engine
+from gwntf.core import Array, InputError, Status
+from gwntf.engines import ENGINES, PRECISIONS, Engine, get_engine, is_foreign, to_host
 from gwntf.estimators.labels import ASSIGN_LABELS, assign, check_clusters
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples, estimator_data
 from gwntf.problem import (
@@ -27,7 +27,7 @@ from gwntf.problem import (
     NonnegativeTensor,
     as_factors,
     as_real_array,
-    as_tensor,
+    check_values,
     khatri_rao,
     normalise_samples,
     relative_error,
@@ -57,7 +57,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     n_clusters: int | None = None
     assign_labels: str = "kmeans"
     engine: str = "auto"
+    device: str | None = None
     dtype: str | None = None
+    precision: str = "highest"
     callbacks: Sequence[Callback] | None = None
     progress: bool = False
     random_state: Any = None
@@ -73,6 +75,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         "n_clusters": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "assign_labels": [StrOptions(set(ASSIGN_LABELS))],
         "engine": [StrOptions(set(ENGINES))],
+        "device": [str, None],
+        "precision": [StrOptions(set(PRECISIONS))],
         "dtype": [StrOptions({"float32", "float64"}), None],
         "callbacks": [list, tuple, None],
         "progress": ["boolean"],
@@ -90,7 +94,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     # --- what the parts supply ------------------------------------------------------------------------------
 
     @abstractmethod
-    def _fold(self, values: FloatArray) -> tuple[FloatArray, tuple[int, ...]]:
+    def _fold(self, values: Array) -> tuple[Array, tuple[int, ...]]:
         """Give the data the order of the model; also return the shape of one sample."""
 
     @abstractmethod
@@ -125,7 +129,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : array-like of shape (n_samples, I_1, ..., I_{N-1})
-            Nonnegative data, samples first.
+            Nonnegative data, samples first. A torch tensor stays on its device, and so do the results.
         y : None
             Ignored.
 
@@ -137,12 +141,20 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         for place, callback in enumerate(self.callbacks or ()):
             if not callable(callback):
                 raise InputError(f"callbacks[{place}]", type(callback).__name__, "a callable")
-        raw = self._tensor(X, reset=True)
-        shape = raw.values.shape
+        engine = self._engine(X)
+        with engine.session(X):
+            self._fit(X, engine)
+        self._warn_unless_converged()
+        return self
+
+    def _fit(self, X: Any, engine: Engine) -> None:
+        """Check, state the problem, solve it, and keep what was found."""
+        raw = self._tensor(X, engine, reset=True)
+        shape = raw.shape
         checked, given = self._check_loss(shape), self._check_graph(shape[0])
         if not isinstance(self.init, str):
             as_factors(self.init, shape, self.n_components)
-        tensor, self.sample_scale_ = normalise_samples(raw, self.sample_norm)
+        tensor, scale = normalise_samples(raw, self.sample_norm)
         self.graph_, graph_reg = self._build_graph(given, tensor)
         problem = Problem(tensor, self._loss(checked, tensor), self.graph_, graph_reg)
         with self._watching() as callbacks:
@@ -150,31 +162,28 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 problem,
                 self.n_components,
                 Stopping(self.max_iter, self.tol),
-                get_engine(self.engine),
+                engine,
                 init=self.init,
                 n_init=self.n_init,
                 rng=check_random_state(self.random_state),
                 callbacks=callbacks,
             )
         self.__dict__.pop("labels_", None)
-        self.factors_ = result.factors
-        self.embedding_ = result.factors[0]
-        self.components_ = khatri_rao(result.factors[1:]).T
+        others = khatri_rao(result.factors[1:])
+        self.reconstruction_err_ = relative_error(tensor, KruskalRows(result.factors[0], others, shape[1:]))
+        self.factors_ = [engine.as_given(factor, X) for factor in result.factors]
+        self.embedding_, self.components_ = self.factors_[0], engine.as_given(others.T, X)
+        self.sample_scale_ = engine.as_given(scale, X)
         self.objective_, self.objective_curve_ = result.objective, result.objective_curve
         self.objective_terms_ = result.terms
         self.n_iter_, self.status_ = result.n_iter, result.status
-        model = KruskalRows(self.embedding_, self.components_.T, shape[1:])
-        self.reconstruction_err_ = relative_error(tensor, model)
-        self._warn_unless_converged()
-        return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> FloatArray:
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Factorise X and return `embedding_`, the sample factor of the fit (graph included).
 
         It differs from ``fit(X).transform(X)``, which treats X as new samples.
         """
-        embedding: FloatArray = self.fit(X, y).embedding_
-        return embedding
+        return self.fit(X, y).embedding_
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int_]:
         """Factorise X and return the cluster labels of its samples, also kept in `labels_`."""
@@ -182,12 +191,12 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         n_clusters = self.n_components if self.n_clusters is None else self.n_clusters
         check_clusters(n_clusters, count_samples(X), self.n_components, self.assign_labels)
         self.fit(X, y)
-        self.labels_ = assign(self.embedding_, n_clusters, self.assign_labels, self.random_state)
+        self.labels_ = assign(to_host(self.embedding_), n_clusters, self.assign_labels, self.random_state)
         return self.labels_
 
     # --- new samples ----------------------------------------------------------------------------------------
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: Any) -> Array:
         """Embed new samples with the other factors fixed and no graph.
 
         Parameters
@@ -197,47 +206,67 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Returns
         -------
-        ndarray of shape (n_samples, n_components)
-            In normalised scale (see `sample_norm`); each sample is independent of the others and stops by the
-            rule of the fit (`max_iter`, `tol`).
+        array of shape (n_samples, n_components)
+            Of the kind of X, in normalised scale (see `sample_norm`); each sample is independent of the others and
+            stops by the rule of the fit (`max_iter`, `tol`).
         """
-        return self._embed(X)[0]
+        engine = self._engine(X)
+        with engine.session(X):
+            return engine.as_given(self._embed(X, engine)[0], X)
 
-    def inverse_transform(self, Z: Any) -> FloatArray:
+    def inverse_transform(self, Z: Any) -> Array:
         """Return the model of embedded samples, in normalised scale and in the layout of the X of `fit`."""
         check_is_fitted(self)
-        embedding = as_real_array(Z, "Z")
-        width = self.embedding_.shape[1]
-        if embedding.ndim != 2 or embedding.shape[1] != width:
-            raise InputError("Z", f"shape {embedding.shape}", f"shape (n_samples, {width})")
-        if not np.isfinite(embedding).all():
-            raise InputError("Z", "entries that are not finite", "finite numbers")
-        rows: FloatArray = embedding @ self.components_
-        return rows.reshape(len(rows), *self._layout)
+        engine = self._engine(Z)
+        with engine.session(Z):
+            embedding = engine.asarray(Z if is_foreign(Z) else as_real_array(Z, "Z"))
+            width = self.embedding_.shape[1]
+            if embedding.ndim != 2 or embedding.shape[1] != width:
+                raise InputError("Z", f"shape {tuple(embedding.shape)}", f"shape (n_samples, {width})")
+            if not bool(engine.xp.all(engine.xp.isfinite(embedding))):
+                raise InputError("Z", "entries that are not finite", "finite numbers")
+            return engine.as_given(self._model(engine, embedding), Z)
 
-    def reconstruct(self, X: Any) -> FloatArray:
+    def reconstruct(self, X: Any) -> Array:
         """Transform X, invert, and give each sample its own scale back; missing entries come filled in."""
-        embedding, scale, _ = self._embed(X)
-        return self.inverse_transform(embedding * scale[:, None])
+        engine = self._engine(X)
+        with engine.session(X):
+            embedding, scale, _ = self._embed(X, engine)
+            return engine.as_given(self._model(engine, embedding * scale[:, None]), X)
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """Minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries."""
-        embedding, scale, tensor = self._embed(X)
-        model = KruskalRows(embedding * scale[:, None], self.components_.T, tensor.values.shape[1:])
-        return -relative_error(tensor, model)
+        engine = self._engine(X)
+        with engine.session(X):
+            embedding, scale, tensor = self._embed(X, engine)
+            others = engine.asarray(self.components_, engine.dtype(embedding)).T
+            return -relative_error(tensor, KruskalRows(embedding * scale[:, None], others, tensor.shape[1:]))
 
     # --- the parts ------------------------------------------------------------------------------------------
 
-    def _tensor(self, X: Any, *, reset: bool) -> NonnegativeTensor:
-        """Check X and fold its rows."""
-        dtype = [self.dtype] if self.dtype else [np.float64, np.float32]
-        values = estimator_data(self, X, reset=reset, allow_nan=self.missing == "ignore", dtype=dtype)
+    def _engine(self, given: Any) -> Engine:
+        """Return the engine for these data."""
+        return get_engine(self.engine, device=self.device, precision=self.precision, given=given)
+
+    def _tensor(self, X: Any, engine: Engine, *, reset: bool) -> NonnegativeTensor:
+        """Check X, bring it to the engine and fold its rows."""
+        allow_nan = self.missing == "ignore"
+        dtype = self.dtype or engine.default_dtype
+        values = estimator_data(self, X, engine=engine, reset=reset, allow_nan=allow_nan, dtype=dtype)
+        layout = tuple(values.shape[1:])
         folded, sample_shape = self._fold(values)
         if reset:
-            self._layout, self.sample_shape_ = values.shape[1:], sample_shape
-        elif values.shape[1:] != self._layout:
-            raise InputError("X", f"samples of shape {values.shape[1:]}", f"shape {self._layout}")
-        return as_tensor(folded, missing=self.missing)
+            self._layout, self.sample_shape_ = layout, tuple(sample_shape)
+        elif layout != self._layout:
+            raise InputError("X", f"samples of shape {layout}", f"shape {self._layout}")
+        return check_values(engine, folded, missing=self.missing)
+
+    def _model(self, engine: Engine, embedding: Array) -> Array:
+        """Return the model of embedded samples, in the wider of the two number types and in the layout of X."""
+        components = engine.asarray(self.components_)
+        wide = np.result_type(engine.dtype(embedding), engine.dtype(components))
+        rows = engine.asarray(embedding, wide) @ engine.asarray(components, wide)
+        return rows.reshape(rows.shape[0], *self._layout)
 
     @contextmanager
     def _watching(self) -> Iterator[list[Callback]]:
@@ -249,14 +278,14 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         with ProgressBar(self.n_init * self.max_iter) as bar:
             yield [*callbacks, bar]
 
-    def _embed(self, X: Any) -> tuple[FloatArray, FloatArray, NonnegativeTensor]:
+    def _embed(self, X: Any, engine: Engine) -> tuple[Array, Array, NonnegativeTensor]:
         """Embedding and scale of new samples, and the samples as a tensor."""
         check_is_fitted(self)
-        raw = self._tensor(X, reset=False)
+        raw = self._tensor(X, engine, reset=False)
         tensor, scale = normalise_samples(raw, self.sample_norm)
         problem = Problem(tensor, self._loss_of_new_samples())
         stopping = Stopping(self.max_iter, self.tol)
-        embedding, unsettled = project(problem, self.factors_[1:], stopping, get_engine(self.engine))
+        embedding, unsettled = project(problem, self.factors_[1:], stopping, engine)
         if unsettled and self.tol > 0:
             message = (
                 f"{unsettled} of {len(embedding)} new samples had not settled: raise `max_iter` or `tol`."

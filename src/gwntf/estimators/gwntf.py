@@ -99,11 +99,18 @@ class GWNTF(Graph, PerModeTransport):
         Clusters of `fit_predict`; `n_components` by default.
     assign_labels : {"kmeans", "discretize", "cluster_qr"}, default="kmeans"
         How `fit_predict` labels the embedding.
-    engine : {"auto", "cpu", "numpy"}, default="auto"
+    engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
         Where the arithmetic runs: "cpu" is compiled and uses all cores (the first fit compiles, which takes
-        some seconds and is kept on disk), "numpy" is the reference; "auto" is "cpu" where numba is installed.
+        some seconds and is kept on disk), "numpy" is the reference, "torch" runs the whole fit on a GPU or any
+        other device that `device` names (see `docs/gpu.md`). "auto" is "torch" for tensors and where a device is
+        given, else "cpu" where numba is installed.
+    device : str, optional
+        For "torch": "cpu", "cuda" or "cuda:N"; by default that of a tensor X, and "cpu" for other X.
     dtype : {"float32", "float64"}, optional
-        Precision; by default that of X.
+        Number type; by default that of X, and float32 with engine "torch".
+    precision : {"highest", "high"}, default="highest"
+        For "torch": "high" lets products of float32 matrices on a GPU use TF32, which rounds their entries to
+        three digits.
     callbacks : list of callables, optional
         Called with an `Iteration` after every outer iteration; a true return value ends the fit.
     progress : bool, default=False
@@ -114,14 +121,15 @@ class GWNTF(Graph, PerModeTransport):
     Attributes
     ----------
     factors_ : list of (I_n, R) arrays
-        Samples first; columns of all others sum to one.
+        Samples first; columns of all others sum to one. They, `embedding_`, `components_` and `sample_scale_` are
+        tensors on the device of X if X is a tensor.
     embedding_ : (n_samples, R) array
         The sample factor, in normalised scale.
     components_ : (R, n_features) array
         Products of the other factors, one flattened component per row; ``embedding_ @ components_`` is
         the model.
     labels_ : (n_samples,) array
-        Set by `fit_predict`.
+        Set by `fit_predict`; always a NumPy array.
     graph_ : csr_array or None
         V, full and symmetric.
     costs_ : tuple

@@ -35,8 +35,8 @@ class NMF(Matrix, LeastSquares):
         Rank.
     **others
         `sample_norm`, `missing`, `init`, `n_init`, `max_iter`, `tol`, `n_clusters`, `assign_labels`,
-        `engine`, `dtype`, `callbacks`, `progress` and `random_state` are those of `GWNTF`, with the same
-        defaults.
+        `engine`, `device`, `dtype`, `precision`, `callbacks`, `progress` and `random_state` are those of `GWNTF`,
+        with the same defaults.
 
     Attributes
     ----------

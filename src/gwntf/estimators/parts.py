@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from scipy.sparse import csr_array
 
-from gwntf.core import FloatArray, Relaxation
+from gwntf.core import Array, Relaxation
 from gwntf.estimators.base import Constraints, Factorization
 from gwntf.estimators.graph_choice import choose_graph
 from gwntf.estimators.sklearn_compat import Interval, StrOptions
@@ -40,18 +40,18 @@ class Tensor(Factorization):
 
     _own_constraints: ClassVar[Constraints] = {"sample_shape": [tuple, list, None]}
 
-    def _fold(self, values: FloatArray) -> tuple[FloatArray, tuple[int, ...]]:
+    def _fold(self, values: Array) -> tuple[Array, tuple[int, ...]]:
         shape = None if self.sample_shape is None else tuple(self.sample_shape)
         folded = fold_samples(values, shape)
-        return folded, folded.shape[1:]
+        return folded, tuple(folded.shape[1:])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Matrix(Factorization):
     """Order: every sample is one row, whatever its axes."""
 
-    def _fold(self, values: FloatArray) -> tuple[FloatArray, tuple[int, ...]]:
-        return values.reshape(len(values), -1), values.shape[1:]
+    def _fold(self, values: Array) -> tuple[Array, tuple[int, ...]]:
+        return values.reshape(len(values), -1), tuple(values.shape[1:])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -139,7 +139,7 @@ class PixelTransport(Matrix, Transport):
 
     _own_constraints: ClassVar[Constraints] = {"sample_shape": [tuple, list, None]}
 
-    def _fold(self, values: FloatArray) -> tuple[FloatArray, tuple[int, ...]]:
+    def _fold(self, values: Array) -> tuple[Array, tuple[int, ...]]:
         if self.sample_shape is None:
             return super()._fold(values)
         return values, fold_samples(values, tuple(self.sample_shape)).shape[1:]
@@ -176,12 +176,13 @@ class Graph(Factorization):
     ) -> tuple[csr_array | None, float]:
         if given is not None or self.graph_reg == 0:
             return given, self.graph_reg
+        host = tensor.on_host
         folded = NonnegativeTensor(
-            tensor.values.reshape(-1, *self.sample_shape_),
-            None if tensor.observed is None else tensor.observed.reshape(-1, *self.sample_shape_),
+            host.values.reshape(-1, *self.sample_shape_),
+            None if host.observed is None else host.observed.reshape(-1, *self.sample_shape_),
         )
         if self.graph_metric == "auto":
-            clusters = min(self.n_clusters or self.n_components, len(tensor.values) - 1)
+            clusters = min(self.n_clusters or self.n_components, tensor.shape[0] - 1)
             self.graph_metric_, graph, self.modularity_ = choose_graph(
                 folded, self.n_neighbors, self.graph_weight, max(clusters, 1), self.random_state
             )

@@ -10,22 +10,37 @@ from sklearn.utils.validation import _num_samples as count_samples
 from sklearn.utils.validation import validate_data
 
 from gwntf.core import InputError
+from gwntf.engines import Engine, is_foreign, to_host
+from gwntf.problem import check_shape
 
 __all__ = ["Interval", "StrOptions", "cluster_qr", "count_samples", "discretize", "estimator_data"]
 
 
-def estimator_data(estimator: Any, X: Any, *, reset: bool, allow_nan: bool, dtype: Any) -> Any:
-    """Check X as scikit-learn does, for any order of at least two, and note or compare its features."""
+def estimator_data(
+    estimator: Any, X: Any, *, engine: Engine, reset: bool, allow_nan: bool, dtype: str | None
+) -> Any:
+    """Check X for any order of at least two, note or compare its features, and bring it to the engine.
+
+    An array that another library than NumPy holds for an engine that knows it stays where it is; its entries are
+    looked at later. Everything else is checked as scikit-learn does.
+    """
     shape = getattr(X, "shape", ())
     if 0 in shape[2:]:  # scikit-learn looks at the first two axes only
-        raise InputError("X", f"the empty shape {shape}", "at least one entry along every axis")
-    return validate_data(
+        raise InputError("X", f"the empty shape {tuple(shape)}", "at least one entry along every axis")
+    if is_foreign(X) and engine.name == "torch":
+        check_shape(shape)
+        if "complex" in str(X.dtype):
+            raise InputError("X", f"entries of type {X.dtype}", "an array of real numbers")
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return engine.asarray(X, dtype)
+    checked = validate_data(
         estimator,
-        X,
+        to_host(X),
         reset=reset,
-        dtype=dtype,
+        dtype=[dtype] if dtype else ["float64", "float32"],
         order="C",
         allow_nd=True,
         ensure_all_finite="allow-nan" if allow_nan else True,
         ensure_non_negative=True,
     )
+    return engine.asarray(checked)

@@ -108,15 +108,16 @@ def resolve_cost(spec: CostSpec, tensor: NonnegativeTensor, mode: int) -> Cost |
     """Turn the specification of one mode into a cost."""
     if not isinstance(spec, str):
         return spec
-    size = tensor.values.shape[mode]
+    size = tensor.shape[mode]
     if size == 1:
         return np.zeros((1, 1))
     if spec == "grid":
         return grid_cost(size)
     if spec == "grid2":
         return grid_cost(size, power=2)
-    observed = None if tensor.observed is None else unfold(tensor.observed, mode)
-    distances = pairwise_distances(unfold(tensor.values, mode), observed, spec)
+    host = tensor.on_host
+    observed = None if host.observed is None else unfold(host.observed, mode)
+    distances = pairwise_distances(unfold(host.values, mode), observed, spec)
     if spec == "cosine":
         return np.clip(distances, 0, 1)
     scaled: FloatArray = distances / max(distances.max(), np.finfo(np.float64).tiny)

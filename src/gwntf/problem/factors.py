@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gwntf.core import FloatArray, InputError
+from gwntf.core import Array, FloatArray, InputError
 from gwntf.problem.tensor import as_real_array
 
 
@@ -42,10 +42,10 @@ def to_simplex(factors: Sequence[FloatArray]) -> list[FloatArray]:
 class KruskalRows:
     """The model of factors, of which blocks of samples are formed when they are asked for."""
 
-    def __init__(self, samples: FloatArray, others: FloatArray, sample_shape: Sequence[int]) -> None:
+    def __init__(self, samples: Array, others: Array, sample_shape: Sequence[int]) -> None:
         self._samples, self._others, self._shape = samples, others, tuple(sample_shape)
 
-    def __getitem__(self, rows: slice, /) -> FloatArray:
+    def __getitem__(self, rows: slice, /) -> Array:
         """Return a block of samples."""
-        block: FloatArray = self._samples[rows] @ self._others.T
-        return block.reshape(len(block), *self._shape)
+        block = self._samples[rows] @ self._others.T
+        return block.reshape(block.shape[0], *self._shape)

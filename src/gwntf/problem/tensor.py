@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gwntf.core import FloatArray, InputError
+from gwntf.core import Array, FloatArray, InputError
+from gwntf.engines import Engine, get_engine, to_host
 from gwntf.problem.blocks import sample_blocks
 
 
@@ -20,14 +23,46 @@ class NonnegativeTensor:
 
     Attributes
     ----------
-    values : ndarray
+    values : array of the engine
         Finite and nonnegative, zero where nothing was observed.
-    observed : ndarray of bool or None
+    observed : array of bool or None
         None when every entry was.
+    engine : Engine
+        Owner of both; NumPy by default.
     """
 
-    values: FloatArray
-    observed: NDArray[np.bool_] | None = None
+    values: Array
+    observed: Array | None = None
+    engine: Engine = field(default_factory=lambda: get_engine("numpy"))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the values."""
+        return tuple(self.values.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy dtype of the values."""
+        kind: np.dtype[Any] = self.engine.dtype(self.values)
+        return kind
+
+    @cached_property
+    def rows(self) -> Array:
+        """One row per sample."""
+        return self.values.reshape(self.shape[0], -1)
+
+    @cached_property
+    def on_host(self) -> NonnegativeTensor:
+        """The same in NumPy arrays, for what only the host can do."""
+        if isinstance(self.values, np.ndarray):
+            return self
+        observed = None if self.observed is None else self.engine.to_numpy(self.observed)
+        return NonnegativeTensor(self.engine.to_numpy(self.values), observed)
+
+    def of(self, samples: slice) -> NonnegativeTensor:
+        """Return some of the samples."""
+        observed = None if self.observed is None else self.observed[samples]
+        return replace(self, values=self.values[samples], observed=observed)
 
 
 def as_tensor(X: Any, *, name: str = "X", missing: str = "error", dtype: Any = None) -> NonnegativeTensor:
@@ -37,25 +72,41 @@ def as_tensor(X: Any, *, name: str = "X", missing: str = "error", dtype: Any = N
     With ``missing="ignore"`` NaN means "not observed".
     """
     values = _as_floats(X, name, dtype)
-    if values.ndim < 2:
-        raise InputError(name, f"{values.ndim} dimension(s)", "2 or more dimensions, samples first")
-    if values.size == 0:
-        raise InputError(name, f"the empty shape {values.shape}", "at least one entry along every axis")
-    if np.isinf(values).any():
+    check_shape(values.shape, name)
+    return check_values(get_engine("numpy"), values, name=name, missing=missing)
+
+
+def check_shape(shape: Sequence[int], name: str = "X") -> None:
+    """Check that there are samples and features."""
+    if len(shape) < 2:
+        raise InputError(name, f"{len(shape)} dimension(s)", "2 or more dimensions, samples first")
+    if 0 in shape:
+        raise InputError(name, f"the empty shape {tuple(shape)}", "at least one entry along every axis")
+
+
+def check_values(
+    engine: Engine, values: Array, *, name: str = "X", missing: str = "error"
+) -> NonnegativeTensor:
+    """Check the entries of a floating-point array where it lives."""
+    xp = engine.xp
+    if bool(xp.any(xp.isinf(values))):
         raise InputError(name, "infinite entries", "finite nonnegative numbers")
-    holes = np.isnan(values)
-    if not holes.any():
-        return NonnegativeTensor(_nonnegative(values, name))
+    holes = xp.isnan(values)
+    if not bool(xp.any(holes)):
+        return NonnegativeTensor(_nonnegative(xp, values, name), None, engine)
     if missing == "error":
         allowed = "finite nonnegative numbers, or missing='ignore' to treat NaN as not observed"
-        raise InputError(name, f"{int(holes.sum())} NaN entries", allowed)
-    unseen = np.flatnonzero(holes.reshape(len(values), -1).all(axis=1))
-    if unseen.size:
-        raise InputError(name, f"no observed entry in sample {unseen[0]}", "at least one in every sample")
-    return NonnegativeTensor(_nonnegative(np.where(holes, 0, values), name), ~holes)
+        raise InputError(name, f"{int(xp.sum(holes))} NaN entries", allowed)
+    unseen = xp.nonzero(xp.all(holes.reshape(values.shape[0], -1), axis=1))[0]
+    if unseen.shape[0]:
+        raise InputError(
+            name, f"no observed entry in sample {int(unseen[0])}", "at least one in every sample"
+        )
+    filled = xp.where(holes, xp.zeros_like(values), values)
+    return NonnegativeTensor(_nonnegative(xp, filled, name), ~holes, engine)
 
 
-def fold_samples(X: FloatArray, sample_shape: tuple[int, ...] | None) -> FloatArray:
+def fold_samples(X: Array, sample_shape: tuple[int, ...] | None) -> Array:
     """Give every row of a 2-D X the shape `sample_shape`."""
     if sample_shape is None:
         return X
@@ -68,71 +119,76 @@ def fold_samples(X: FloatArray, sample_shape: tuple[int, ...] | None) -> FloatAr
     return X.reshape(len(X), *sample_shape)
 
 
-def normalise_samples(tensor: NonnegativeTensor, norm: str | None) -> tuple[NonnegativeTensor, FloatArray]:
+def normalise_samples(tensor: NonnegativeTensor, norm: str | None) -> tuple[NonnegativeTensor, Array]:
     """Divide every sample by its norm ("l2", "l1" or None); return tensor and norms (1 for zeros).
 
     Where entries are missing the norm is that of the observed ones, scaled up as if the missing ones were
     like them, so that a sample does not grow because less of it was seen.
     """
-    values = tensor.values
-    axes = tuple(range(1, values.ndim))
+    xp, values = tensor.engine.xp, tensor.values
     if norm is None:
-        return tensor, np.ones(len(values), values.dtype)
+        return tensor, xp.ones_like(tensor.rows[:, 0])
     power = 2 if norm == "l2" else 1
-    norms = np.concatenate([_sample_norms(values[rows], power) for rows in sample_blocks(values.shape)])
+    blocks = sample_blocks(tensor.shape, tensor.engine.block_entries)
+    norms = xp.concat(tensor.engine.map(lambda rows: _sample_norms(xp, tensor.rows[rows], power), blocks))
     if tensor.observed is not None:
-        norms /= tensor.observed.mean(axis=axes) ** (1 / power)
-    if norms.max() > np.finfo(values.dtype).max:
+        seen = tensor.observed.reshape(*tensor.rows.shape)
+        norms = norms / (xp.sum(seen, axis=1, dtype=xp.float64) / seen.shape[1]) ** (1 / power)
+    largest = float(xp.max(norms))
+    if largest > float(np.finfo(tensor.dtype).max):
         allowed = "smaller numbers, or dtype='float64' for float32 data"
-        raise InputError("X", f"a sample whose norm {norms.max():g} is out of range", allowed)
-    scale = np.where(norms > 0, norms, 1).astype(values.dtype)
-    divided = values / scale.reshape(-1, *(1,) * len(axes))
-    return NonnegativeTensor(divided, tensor.observed), scale
+        raise InputError("X", f"a sample whose norm {largest:g} is out of range", allowed)
+    scale = xp.astype(xp.where(norms > 0, norms, xp.ones_like(norms)), values.dtype)
+    divided = values / scale.reshape(-1, *(1,) * (len(tensor.shape) - 1))
+    return replace(tensor, values=divided), scale
 
 
-def _sample_norms(block: FloatArray, power: int) -> FloatArray:
+def _sample_norms(xp: Any, block: Array, power: int) -> Array:
     """Norms of some samples, summed in float64 without overflow."""
-    rows = block.reshape(len(block), -1).astype(np.float64)
-    largest = rows.max(axis=1)
-    rows /= np.where(largest > 0, largest, 1)[:, None]
-    norms: FloatArray = largest * (rows**power).sum(axis=1) ** (1 / power)
-    return norms
+    rows = xp.astype(block, xp.float64)
+    largest = xp.max(rows, axis=1)
+    rows = rows / xp.where(largest > 0, largest, xp.ones_like(largest))[:, None]
+    return largest * xp.sum(rows**power, axis=1) ** (1 / power)
 
 
 class Rows(Protocol):
     """A tensor of which blocks of samples can be had: an array, or a model that forms them."""
 
-    def __getitem__(self, rows: slice, /) -> FloatArray:
+    def __getitem__(self, rows: slice, /) -> Array:
         """Return a block of samples."""
         ...
 
 
 def relative_error(tensor: NonnegativeTensor, model: Rows) -> float:
     """|X - X^| / |X| over the observed entries, in the Frobenius norm, a block of samples at a time."""
-    errors, sizes = [], []
-    for rows in sample_blocks(tensor.values.shape):
-        values = tensor.values[rows].astype(np.float64)
+    xp = tensor.engine.xp
+
+    def visit(rows: slice) -> tuple[float, float]:
+        values = xp.astype(tensor.values[rows], xp.float64)
         difference = values - model[rows]
         if tensor.observed is not None:
-            difference[~tensor.observed[rows]] = 0
-        errors.append(_norm(difference))
-        sizes.append(_norm(values))
+            difference = xp.where(tensor.observed[rows], difference, xp.zeros_like(difference))
+        return _norm(xp, difference), _norm(xp, values)
+
+    blocks = sample_blocks(tensor.shape, tensor.engine.block_entries)
+    errors, sizes = zip(*tensor.engine.map(visit, blocks), strict=True)
     error, size = math.hypot(*errors), math.hypot(*sizes)
     return error / size if size > 0 else error
 
 
-def _norm(values: FloatArray) -> float:
+def _norm(xp: Any, values: Array) -> float:
     """Frobenius norm, without overflow."""
-    largest = float(np.abs(values).max())
+    largest = float(xp.max(xp.abs(values)))
     if largest == 0 or not math.isfinite(largest):
         return largest
-    return largest * math.sqrt(np.square(values / largest).sum())
+    scaled = values / largest
+    return largest * math.sqrt(float(xp.sum(scaled * scaled)))
 
 
 def as_real_array(values: Any, name: str, allowed: str = "an array of real numbers") -> NDArray[Any]:
     """Return an array of real numbers of any kind, or say which argument is none."""
     try:
-        array = np.asarray(values)
+        array = np.asarray(to_host(values))
     except (ValueError, TypeError) as error:
         raise InputError(name, f"{type(values).__name__} that is no array ({error})", allowed) from error
     if array.dtype.kind not in "fiub":
@@ -147,7 +203,8 @@ def _as_floats(X: Any, name: str, dtype: Any) -> FloatArray:
     return np.ascontiguousarray(values, dtype=target)
 
 
-def _nonnegative(values: FloatArray, name: str) -> FloatArray:
-    if values.min() < 0:
-        raise InputError(name, f"negative entries (smallest {values.min():g})", "nonnegative numbers")
+def _nonnegative(xp: Any, values: Array, name: str) -> Array:
+    smallest = float(xp.min(values))
+    if smallest < 0:
+        raise InputError(name, f"negative entries (smallest {smallest:g})", "nonnegative numbers")
     return values

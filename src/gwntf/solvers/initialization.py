@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
 from gwntf.core import FloatArray
-from gwntf.problem import NonnegativeTensor, as_factors, khatri_rao, to_simplex
+from gwntf.problem import NonnegativeTensor, as_factors, khatri_rao, sample_blocks, to_simplex
 
 INITS = ("random", "nndsvd")
 
@@ -18,7 +18,7 @@ def start_factors(
     tensor: NonnegativeTensor, rank: int, init: object, rng: np.random.RandomState
 ) -> list[FloatArray]:
     """Return factors on the simplex whose model has the mass of the data."""
-    shape = tensor.values.shape
+    shape = tensor.shape
     if isinstance(init, str):
         factors = random_factors(shape, rank, rng) if init == "random" else nndsvd_factors(tensor, rank, rng)
     else:
@@ -39,8 +39,8 @@ def nndsvd_factors(tensor: NonnegativeTensor, rank: int, rng: np.random.RandomSt
     rank-one tensor. Zeros are filled with a hundredth of the column's mean, and components beyond the rank of
     the unfolding are random, with the average mass of the others.
     """
-    shape = tensor.values.shape
-    matrix = tensor.values.reshape(shape[0], -1).astype(np.float64)
+    shape = tensor.shape
+    matrix = tensor.on_host.rows.astype(np.float64)
     available = min(rank, *matrix.shape)
     left, singular, right = randomized_svd(
         matrix, available, power_iteration_normalizer="QR", random_state=rng
@@ -83,10 +83,12 @@ def _rank_one(tensor: FloatArray) -> tuple[list[FloatArray], float]:
 
 def _mass_ratio(tensor: NonnegativeTensor, factors: list[FloatArray]) -> float:
     """sum(X) / sum(X^) over the observed entries."""
-    mass = tensor.values.sum(dtype=np.float64)
+    engine, xp = tensor.engine, tensor.engine.xp
+    mass = float(xp.sum(tensor.values, dtype=xp.float64))
     if tensor.observed is None:
-        total = factors[0].sum()
-    else:
-        seen = tensor.observed.reshape(len(factors[0]), -1)
-        total = (factors[0] * (seen @ khatri_rao(factors[1:]))).sum()
-    return float(mass / total)
+        return mass / float(factors[0].sum())
+    seen = tensor.observed.reshape(*tensor.rows.shape)
+    others = engine.asarray(khatri_rao(factors[1:]))
+    blocks = sample_blocks(tensor.shape, engine.block_entries)
+    sums = xp.concat(engine.map(lambda rows: xp.astype(seen[rows], others.dtype) @ others, blocks))
+    return mass / float(xp.sum(engine.asarray(factors[0]) * sums))

@@ -44,10 +44,10 @@ def resolve_long_costs(
     """
     costs = []
     for mode, spec in enumerate(specs):
-        long = tensor.values.shape[mode] > LONG and tol > 0 and tensor.observed is None
+        long = tensor.shape[mode] > LONG and tol > 0 and tensor.observed is None
         cost: Cost | None = None
         if long and isinstance(spec, str) and spec in ("cosine", "euclidean"):
-            cost = near_far_cost(unfold(tensor.values, mode), spec, relaxation, tol)
+            cost = near_far_cost(unfold(tensor.on_host.values, mode), spec, relaxation, tol)
         costs.append(resolve_cost(spec, tensor, mode) if cost is None else cost)
     return tuple(costs)
 

@@ -82,7 +82,7 @@ def run(
             if stopping.tol > 0 and (verdict := _verdict(fall, stopping.tol)):
                 status = verdict
                 break
-        last = [loss.engine.to_numpy(a) for a in loss.finish(factors)]
+        last = loss.finish(factors)
     _log.info("restart %d: %s after %d iterations", restart, status.value, len(curve) - 1)
     return Result(last, np.array(curve), terms, status)
 
@@ -90,7 +90,7 @@ def run(
 def evaluate(problem: Problem, factors: Sequence[FloatArray], engine: Engine) -> ObjectiveTerms:
     """F at given factors, term by term."""
     loss, graph = problem.place(engine)
-    placed = [engine.asarray(factor, problem.tensor.values.dtype) for factor in factors]
+    placed = [engine.asarray(factor, problem.tensor.dtype) for factor in factors]
     return assess(loss, graph, placed)[1]
 
 

@@ -44,10 +44,8 @@ class Problem:
         loss = self.loss.place(engine, self.tensor)
         if self.graph is None or self.graph_reg == 0:
             return loss, None
-        return loss, place_graph(self.graph, self.graph_reg, engine, self.tensor.values.dtype)
+        return loss, place_graph(self.graph, self.graph_reg, engine, self.tensor.dtype)
 
     def of_new_samples(self, samples: slice) -> Problem:
         """Return the problem of some samples as new ones: tied neither by the loss nor by a graph."""
-        observed = None if self.tensor.observed is None else self.tensor.observed[samples]
-        part = NonnegativeTensor(self.tensor.values[samples], observed)
-        return Problem(part, self.loss.for_new_samples())
+        return Problem(self.tensor.of(samples), self.loss.for_new_samples())

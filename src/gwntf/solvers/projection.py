@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import reduce
+from operator import mul
 
-import numpy as np
-
-from gwntf.core import FloatArray
+from gwntf.core import Array
 from gwntf.engines import Engine
+from gwntf.problem import pieces
 from gwntf.solvers.loop import Stopping
 from gwntf.solvers.problem import Problem
 
@@ -15,33 +17,29 @@ _BATCH_ENTRIES = 2**22
 
 
 def project(
-    problem: Problem, components: Sequence[FloatArray], stopping: Stopping, engine: Engine
-) -> tuple[FloatArray, int]:
+    problem: Problem, components: Sequence[Array], stopping: Stopping, engine: Engine
+) -> tuple[Array, int]:
     """Minimise the data term over the sample factor alone; also count the samples that had not settled.
 
     Nothing ties one sample to another, so each is a problem of its own: it has its own stop, and its answer
     does not depend on the samples beside it. Samples are taken in batches to bound the memory.
     """
-    values = problem.tensor.values
-    step = max(1, _BATCH_ENTRIES // max(1, values[0].size))
+    samples, *sizes = problem.tensor.shape
+    rest = [engine.asarray(component, problem.tensor.dtype) for component in components]
+    step = max(1, max(_BATCH_ENTRIES, engine.block_entries) // max(1, math.prod(sizes)))
     parts = [
-        _project_batch(problem.of_new_samples(slice(start, start + step)), components, stopping, engine)
-        for start in range(0, len(values), step)
+        _project_batch(problem.of_new_samples(batch), rest, stopping, engine)
+        for batch in pieces(samples, step)
     ]
-    return np.concatenate([part for part, _ in parts]), sum(unsettled for _, unsettled in parts)
+    return engine.xp.concat([part for part, _ in parts]), sum(unsettled for _, unsettled in parts)
 
 
 def _project_batch(
-    problem: Problem, components: Sequence[FloatArray], stopping: Stopping, engine: Engine
-) -> tuple[FloatArray, int]:
+    problem: Problem, rest: Sequence[Array], stopping: Stopping, engine: Engine
+) -> tuple[Array, int]:
     xp = engine.xp
     loss, _ = problem.place(engine)
-    values = problem.tensor.values
-    rest = [engine.asarray(component, values.dtype) for component in components]
-    mass = values.reshape(len(values), -1).sum(axis=1, dtype=np.float64)
-    weight = np.prod([component.sum(axis=0, dtype=np.float64) for component in components], axis=0)
-    start = mass[:, None] / (weight.size * np.where(weight > 0, weight, 1))
-    a, size = engine.asarray(start, values.dtype), engine.asarray(loss.sample_scales)
+    a, size = _start(engine, problem, rest), loss.sample_scales
     done = xp.zeros_like(size, dtype=xp.bool)
     last = None
     with engine.quiet():
@@ -54,4 +52,13 @@ def _project_batch(
                     break
             a = xp.where(done[:, None], a, moved)
             last = value
-    return engine.to_numpy(a), int(xp.sum(~done))
+    return a, int(xp.sum(~done))
+
+
+def _start(engine: Engine, problem: Problem, rest: Sequence[Array]) -> Array:
+    """Return the same weight for every component of a sample, with the mass of the sample in all."""
+    xp = engine.xp
+    mass = xp.sum(engine.asarray(problem.tensor.rows), axis=1, dtype=xp.float64)
+    weight = reduce(mul, (xp.sum(factor, axis=0, dtype=xp.float64) for factor in rest))
+    share = weight.shape[0] * xp.where(weight > 0, weight, xp.ones_like(weight))
+    return xp.astype(mass[:, None] / share, rest[0].dtype)

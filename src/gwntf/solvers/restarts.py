@@ -36,7 +36,7 @@ def solve(
     loss, graph = problem.place(engine)
     results = []
     for restart, start in enumerate(starts):
-        factors = [engine.asarray(factor, tensor.values.dtype) for factor in start]
+        factors = [engine.asarray(factor, tensor.dtype) for factor in start]
         results.append(run(loss, graph, factors, stopping, callbacks, restart))
         if results[-1].status is Status.STOPPED:
             break

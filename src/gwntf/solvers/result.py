@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gwntf.core import FloatArray, Status
+from gwntf.core import Array, FloatArray, Status
 from gwntf.solvers.losses import ObjectiveTerms
 
 
@@ -14,7 +14,7 @@ class Result:
 
     Attributes
     ----------
-    factors : list of (I_n, R) arrays
+    factors : list of (I_n, R) arrays of the engine
         Samples first. Under the Wasserstein loss the columns of all others sum to one (except with
         update="paper"), under the least-squares loss they have Euclidean length one.
     objective_curve : (n_iter + 1,) array
@@ -26,7 +26,7 @@ class Result:
         Why the loop stopped.
     """
 
-    factors: list[FloatArray]
+    factors: list[Array]
     objective_curve: FloatArray
     terms: ObjectiveTerms
     status: Status

@@ -35,7 +35,7 @@ class ModeTransport:
     Attributes
     ----------
     terms : PlanTerms
-        Sums over all fibers.
+        Sums over all fibers, on the engine.
     by_leading : (I_1 * ... * I_{n-1},) array
         W summed over the fibers that share their place on the axes before the mode, in float64.
     """
@@ -88,7 +88,7 @@ def transport_mode(
         rows = tile[0]
         totals = engine.xp.reshape(terms.total, (rows.stop - rows.start, -1))
         by_leading[rows] += engine.xp.sum(totals, axis=1)
-        sums = sums + PlanTerms(*(float(engine.xp.sum(part)) for part in terms.parts))
+        sums = sums + PlanTerms(*(engine.xp.sum(part) for part in terms.parts))
     return ModeTransport(sums, by_leading)
 
 

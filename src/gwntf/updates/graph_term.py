@@ -26,12 +26,12 @@ def penalty(engine: Engine, a: Array, graph: SampleGraph) -> float:
     """(mu/4) sum_ij V_ij |a_i - a_j|^2, summed over edges in float64."""
     xp = engine.xp
     rows, columns, weights = graph.edges
-    total = 0.0
+    total = xp.sum(weights[:0])
     for start in range(0, rows.shape[0], _EDGES_AT_ONCE):
         part = slice(start, start + _EDGES_AT_ONCE)
         difference = xp.astype(a[rows[part]], xp.float64) - xp.astype(a[columns[part]], xp.float64)
-        total += float(xp.sum(weights[part] * xp.sum(difference * difference, axis=1)))
-    return graph.weight / 2 * total
+        total = total + xp.sum(weights[part] * xp.sum(difference * difference, axis=1))
+    return graph.weight / 2 * float(total)
 
 
 def mm_root(engine: Engine, a: Array, w: Array, b: float, graph: SampleGraph) -> Array:

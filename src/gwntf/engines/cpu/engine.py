@@ -17,7 +17,7 @@ from gwntf.engines.cpu.stack import transport_stack
 from gwntf.engines.cpu.threads import Threads
 from gwntf.engines.forms import DenseForm, KernelForm
 from gwntf.engines.numpy_engine import NumpyEngine
-from gwntf.engines.protocol import Answer, Item, StackTask, StackTransport
+from gwntf.engines.protocol import Answer, StackTask, StackTransport
 
 _SHORT = 256
 _LONG_TILE = 256
@@ -39,9 +39,9 @@ class CpuEngine(NumpyEngine):
     def _threads(self) -> Threads:
         return Threads()
 
-    def map(self, function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-        """Share the items among threads."""
-        return self._threads.map(function, list(items))
+    def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
+        """Share the blocks among threads."""
+        return self._threads.map(function, list(blocks))
 
     def ratio_and_kl(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Divide and sum in one pass."""

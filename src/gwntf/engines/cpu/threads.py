@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numba
 from threadpoolctl import ThreadpoolController
 
-from gwntf.engines.protocol import Answer, Item
+from gwntf.engines.protocol import Answer
+
+Item = TypeVar("Item")
 
 
 class Threads:

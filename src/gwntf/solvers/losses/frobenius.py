@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any, Self
-
-import numpy as np
 
 from gwntf.core import Array
 from gwntf.engines import Engine
@@ -46,9 +44,7 @@ class FrobeniusLoss:
         self.data = engine.asarray(tensor.values)
         self.observed = None if tensor.observed is None else engine.asarray(tensor.observed)
         self._rows = self.data.reshape(self.data.shape[0], -1)
-        rows = tensor.values.reshape(len(tensor.values), -1)
-        self.sample_scales = 0.5 * np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-        self._sizes = engine.asarray(self.sample_scales)
+        self.sample_scales = self._half_squares()
         self._size = float(self.sample_scales.sum())
         self._observed_rows: Any = None if self.observed is None else self.observed.reshape(*self._rows.shape)
         self._order = len(self.data.shape)
@@ -93,6 +89,19 @@ class FrobeniusLoss:
             by_sample, product, _ = self._filled(factors)
         return least_squares_factor(self.engine, factors, product, 0, None), by_sample
 
+    def _half_squares(self) -> Array:
+        """1/2 |x|^2 of every sample."""
+        xp = self.engine.xp
+
+        def visit(rows: slice) -> Array:
+            block = xp.astype(self._rows[rows], xp.float64, copy=False)
+            return 0.5 * xp.sum(block * block, axis=1)
+
+        return xp.concat(self.engine.map(visit, self._blocks()))
+
+    def _blocks(self) -> Iterator[slice]:
+        return sample_blocks(self._rows.shape, self.engine.block_entries)
+
     def _value(self, factors: Sequence[Array]) -> float:
         """1/2 |X - X^|^2 from Gram matrices; nothing is missing."""
         xp = self.engine.xp
@@ -106,7 +115,7 @@ class FrobeniusLoss:
         xp = self.engine.xp
         a, *rest = (xp.astype(factor, xp.float64, copy=False) for factor in factors)
         cross = xp.astype(self._sample_product(factors), xp.float64, copy=False)
-        values = self._sizes + xp.sum(a * (0.5 * (a @ other_grams([a, *rest], 0)) - cross), axis=1)
+        values = self.sample_scales + xp.sum(a * (0.5 * (a @ other_grams([a, *rest], 0)) - cross), axis=1)
         return xp.maximum(values, xp.zeros_like(values))
 
     def _filled(self, factors: Sequence[Array]) -> tuple[Array, Array, Array]:
@@ -121,7 +130,7 @@ class FrobeniusLoss:
             value = 0.5 * xp.sum(residual * residual, axis=1, dtype=xp.float64)
             return value, filled @ other, filled.T @ first[rows]
 
-        values, samples, others = zip(*self.engine.map(visit, sample_blocks(self._rows.shape)), strict=True)
+        values, samples, others = zip(*self.engine.map(visit, self._blocks()), strict=True)
         return xp.concat(values), xp.concat(samples), reduce(add, others)
 
     def _sample_product(self, factors: Sequence[Array]) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gwntf.core import Array, FloatArray
+from gwntf.core import Array
 from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph
 from gwntf.problem import NonnegativeTensor
@@ -64,8 +64,8 @@ class Loss(Protocol):
         ...
 
     @property
-    def sample_scales(self) -> FloatArray:
-        """Size of every sample in the unit of the loss, against which small changes are measured."""
+    def sample_scales(self) -> Array:
+        """Size of every sample in the unit of the loss, in float64, against which small changes are measured."""
         ...
 
     def forget(self) -> None:

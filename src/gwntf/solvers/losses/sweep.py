@@ -72,10 +72,27 @@ class WarmStarts:
         """Return the array for a block that begins at `place`, and whether it holds something."""
         if not self._enabled:
             return None, False
-        warm = (mode, place) in self._kept
-        if not warm:
-            self._kept[mode, place] = self._engine.xp.zeros_like(like)
-        return self._kept[mode, place], warm
+        kept = self._kept.get((mode, place))
+        if kept is None:
+            return self._engine.xp.zeros_like(like), False
+        return (kept if kept.shape == like.shape else self._cut(mode, place, like)), True
+
+    def keep(self, mode: int, place: int, log_u: Array | None) -> None:
+        """Keep the array of a block, now that it is filled."""
+        if log_u is not None:
+            self._kept[mode, place] = log_u
+
+    def _cut(self, mode: int, place: int, like: Array) -> Array:
+        """Return the first part of what is kept for a block that an engine short of memory has cut, and keep the rest.
+
+        Blocks are along the samples, but for the samples' own mode along the columns.
+        """
+        kept, xp = self._kept.pop((mode, place)), self._engine.xp
+        size = like.shape[0] if mode else like.shape[1]
+        first, rest = (kept[:size], kept[size:]) if mode else (kept[:, :size], kept[:, size:])
+        self._kept[mode, place + size] = xp.asarray(rest, copy=True)
+        self._kept[mode, place] = xp.asarray(first, copy=True)
+        return self._kept[mode, place]
 
 
 @dataclass(frozen=True)
@@ -128,6 +145,7 @@ class Sweep:
             log_u=log_u,
             warm=warm,
         )
+        self.warm.keep(mode, place, log_u)
         return result.terms, result.by_leading
 
 
@@ -148,7 +166,7 @@ def _by_samples(sweep: Sweep, data: Array, observed: Array | None, first: Array,
             ratio = _where_seen(engine, ratio, mask, share).reshape(x.shape[0], -1)
         return Swept(terms, by_sample, Products(ratio @ other, ratio.T @ a))
 
-    blocks = engine.map(visit, sample_blocks(data.shape))
+    blocks = engine.map(visit, sample_blocks(data.shape, engine.block_entries))
     return Swept(
         {mode: reduce(add, (block.terms[mode] for block in blocks)) for mode in modes},
         xp.concat([block.by_sample for block in blocks]),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from gwntf.core import Array, InputError, Relaxation
 from gwntf.engines import Engine
@@ -14,7 +12,7 @@ from gwntf.geometry import Cost, Kernel, SampleGraph, build_kernel
 from gwntf.problem import NonnegativeTensor, other_mode_product, other_mode_products
 from gwntf.solvers.losses.protocol import Evaluation
 from gwntf.solvers.losses.sweep import Sweep, Swept, WarmStarts
-from gwntf.transport import TransportLimits
+from gwntf.transport import PlanTerms, TransportLimits
 from gwntf.updates import RULES, other_masses, printed_factor, simplex_step
 
 UPDATES = (*RULES, "paper")
@@ -59,7 +57,7 @@ class Wasserstein:
 
     def place(self, engine: Engine, tensor: NonnegativeTensor) -> TransportLoss:
         """Build the kernels on the engine."""
-        dtype = tensor.values.dtype
+        dtype = tensor.dtype
         kernels = tuple(
             None if cost is None else build_kernel(cost, self.relaxation.reg, engine, dtype)
             for cost in self.costs
@@ -84,7 +82,8 @@ class TransportLoss:
         self.spec, self.engine, self.kernels = spec, engine, tuple(kernels)
         self.data = engine.asarray(tensor.values)
         self.observed = None if tensor.observed is None else engine.asarray(tensor.observed)
-        self.sample_scales = tensor.values.reshape(len(tensor.values), -1).sum(axis=1, dtype=np.float64)
+        rows = self.data.reshape(self.data.shape[0], -1)
+        self.sample_scales = engine.xp.sum(rows, axis=1, dtype=engine.xp.float64)
         self._scalings = spec.limits.max_iter
         self._warm = WarmStarts(engine, len(self.transported) * tensor.values.nbytes <= spec.warm_limit)
 
@@ -108,7 +107,7 @@ class TransportLoss:
         """Solve the transports at these factors; return their value, and the sweep for the factor step."""
         swept = self._sweep(factors, self.transported)
         misfit = 0.0 if self.transported else float(self.engine.xp.sum(swept.by_sample))
-        return Evaluation(tuple(swept.terms.get(mode) for mode in range(len(self.kernels))), misfit, swept)
+        return Evaluation(self._values(swept.terms), misfit, swept)
 
     def advance(
         self, factors: Sequence[Array], evaluation: Evaluation, graph: SampleGraph | None
@@ -136,6 +135,16 @@ class TransportLoss:
         swept = self._sweep(factors, self.transported)
         w = factors[0] * swept.products.samples
         return w / other_masses(self.engine, factors, 0), swept.by_sample
+
+    def _values(self, terms: Mapping[int, PlanTerms]) -> tuple[PlanTerms | None, ...]:
+        """Bring the terms of all modes to the host at once."""
+        values: list[PlanTerms | None] = [None] * len(self.kernels)
+        if terms:
+            parts = self.engine.xp.stack([part for mode in terms.values() for part in mode.parts])
+            rows = self.engine.to_numpy(parts).reshape(-1, 3)
+            for mode, row in zip(terms, rows, strict=True):
+                values[mode] = PlanTerms(*(float(part) for part in row))
+        return tuple(values)
 
     def _printed_step(self, factors: Sequence[Array], graph: SampleGraph | None) -> list[Array]:
         """Algorithm 1 as printed: factors in turn, each from the transport of its own mode, samples last."""

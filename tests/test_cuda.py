@@ -1,0 +1,114 @@
+"""The torch engine on a GPU, skipped where there is none; ``python tests/test_cuda.py`` runs it without pytest."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from gwntf import GNCP, GWNTF, SDNMF, SWIFT, DeviceMemoryError
+from gwntf.datasets import load_digits_tensor
+from gwntf.engines import get_engine
+from gwntf.geometry import Points, build_kernel, near_far_parts, near_pairs
+
+if __name__ == "__main__":
+    import torch
+else:
+    import pytest
+
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+
+MODELS = (
+    GWNTF(6, graph_reg=10.0),
+    GWNTF(6, costs=(None, None, None), missing="ignore"),
+    SDNMF(6),
+    SWIFT(6, costs=(None, "cosine", "grid")),
+    GNCP(6),
+)
+
+
+def digits(missing=False):
+    X = load_digits_tensor()[0][:300]
+    if missing:
+        X[np.random.default_rng(0).random(X.shape) < 0.05] = np.nan
+    return X
+
+
+def test_whole_fits_equal_the_reference():
+    for model in MODELS:
+        X = digits(model.missing == "ignore")
+        for dtype, rtol in (("float64", 1e-9), ("float32", 2e-4)):
+            model.set_params(max_iter=12, tol=0, random_state=0, dtype=dtype)
+            expected = model.set_params(engine="numpy", device=None).fit(X)
+            arrays = [*expected.factors_, expected.transform(X[:20])]
+            curve = expected.objective_curve_
+            found = model.set_params(engine="torch", device="cuda").fit(X)
+            for a, b in zip([*found.factors_, found.transform(X[:20])], arrays, strict=True):
+                assert np.linalg.norm(a - b) <= rtol * np.linalg.norm(b), (model, dtype)
+            np.testing.assert_allclose(found.objective_curve_, curve, rtol=rtol)
+
+
+def test_the_same_seed_gives_the_same_bits():
+    X = torch.from_numpy(digits()).cuda()
+    for weight in ("binary", "self-tuning"):
+        model = GWNTF(8, max_iter=8, tol=0, random_state=3, graph_weight=weight)
+        first = model.fit(X).embedding_.clone()
+        assert all(torch.equal(model.fit(X).embedding_, first) for _ in range(3))
+
+
+def test_tensors_stay_on_the_device():
+    X = torch.from_numpy(digits()).cuda()
+    model = GWNTF(6, max_iter=3, tol=0, random_state=0).fit(X)
+    given_back = (*model.factors_, model.components_, model.transform(X[:5]), model.reconstruct(X[:5]))
+    assert all(array.device == X.device for array in given_back)
+    assert isinstance(model.transform(X[:5].cpu().numpy()), np.ndarray)
+    assert isinstance(model.fit_predict(X), np.ndarray)
+
+
+def test_near_far_kernels_equal_the_reference():
+    rows = np.random.default_rng(0).gamma(0.5, size=(300, 20))
+    points = Points(rows, "cosine")
+    cost = near_far_parts(points, near_pairs(points, 10), 8)
+    v = np.random.default_rng(1).random((300, 7))
+    found, expected = (
+        engine.to_numpy(build_kernel(cost, 0.05, engine, np.float64).matmul(engine.asarray(v)))
+        for engine in (get_engine("torch", device="cuda"), get_engine("numpy"))
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_tf32_changes_products_only_when_asked_for():
+    a = torch.rand(512, 512, device="cuda", generator=torch.Generator("cuda").manual_seed(0))
+    exact = (a.double() @ a.double()).float()
+    errors = {}
+    for precision in ("highest", "high"):
+        with get_engine("torch", device="cuda", precision=precision).session(a):
+            errors[precision] = float(((a @ a) / exact - 1).abs().max())
+    assert errors["highest"] < 1e-5 < errors["high"]
+
+
+def test_a_fit_in_little_memory_is_cut_and_one_in_none_is_told():
+    X = torch.rand(20_000, 32, 32, device="cuda")
+    model = GWNTF(4, costs=(None, "grid", "grid"), graph_reg=0, max_iter=2, tol=0, random_state=0)
+    expected = model.fit(X).embedding_.clone()
+    torch.cuda.empty_cache()
+    total = torch.cuda.mem_get_info()[1]
+    try:
+        for room, enough in ((1.2e9, True), (0.1e9, False)):
+            torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_allocated() + room) / total)
+            found, told = None, ""
+            try:
+                found = model.fit(X).embedding_
+            except DeviceMemoryError as error:
+                told = str(error)
+            assert torch.allclose(found, expected, rtol=1e-2) if enough else "(20000, 32, 32)" in told, told
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+if __name__ == "__main__":
+    for name, check in list(globals().items()):
+        if name.startswith("test_"):
+            check()
+            sys.stdout.write(f"{name}: passed\n")

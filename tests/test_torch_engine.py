@@ -1,0 +1,351 @@
+"""What is special to the torch engine: tensors in and out, devices, precision, memory that runs out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+import warnings
+from itertools import chain
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from gwntf import GNMF, GWNTF, DeviceMemoryError, InputError
+from gwntf.core import MissingLibraryError
+from gwntf.datasets import load_digits_tensor
+from gwntf.engines import get_engine, registry
+from gwntf.solvers.losses import sweep as sweep_module
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from gwntf.engines.torch import engine as engine_module  # noqa: E402
+from gwntf.engines.torch import memory, sparse  # noqa: E402
+
+
+def digits(count=60):
+    return load_digits_tensor()[0][:count]
+
+
+def small(**options):
+    return GWNTF(4, **{"max_iter": 4, "tol": 0, "random_state": 0, "graph_reg": 10.0, **options})
+
+
+ARRAYS = ("embedding_", "components_", "sample_scale_")
+
+
+def test_tensors_come_back_as_tensors_and_numpy_as_numpy():
+    X = digits()
+    by_numpy = small(engine="torch").fit(X)
+    by_tensor = small().fit(torch.from_numpy(X))
+    for name in ARRAYS:
+        a, b = getattr(by_numpy, name), getattr(by_tensor, name)
+        assert isinstance(a, np.ndarray)
+        assert isinstance(b, torch.Tensor)
+        assert a.dtype == np.float32
+        assert b.dtype == torch.float32
+        np.testing.assert_array_equal(a, b.numpy())
+    assert all(isinstance(factor, torch.Tensor) for factor in by_tensor.factors_)
+    assert isinstance(by_tensor.objective_curve_, np.ndarray)
+    assert isinstance(by_tensor.objective_, float)
+
+
+def test_every_method_gives_back_what_it_was_given():
+    """Whatever the fit was given: tensors, NumPy arrays and lists may be mixed."""
+    X = digits()
+    tensor = torch.from_numpy(X)
+    for model in (small().fit(tensor), small(engine="torch").fit(X)):
+        Z = model.transform(tensor[:5])
+        assert isinstance(Z, torch.Tensor)
+        assert isinstance(model.transform(X[:5]), np.ndarray)
+        assert isinstance(model.transform(X[:5].tolist()), np.ndarray)
+        np.testing.assert_allclose(model.transform(X[:5]), Z, rtol=1e-3, atol=1e-5)
+        for method, values in ((model.inverse_transform, Z), (model.reconstruct, tensor[:5])):
+            assert isinstance(method(values), torch.Tensor)
+            assert method(values).shape == (5, 8, 8)
+            np.testing.assert_allclose(method(values.numpy()), method(values), rtol=1e-3, atol=1e-5)
+        assert isinstance(model.score(tensor), float)
+        labels = model.fit_predict(tensor)
+        assert isinstance(labels, np.ndarray)
+        assert labels.dtype.kind == "i"
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpu"])
+def test_engines_of_the_host_also_give_tensors_back(engine):
+    X = digits()
+    found = small(engine=engine).fit(torch.from_numpy(X))
+    expected = small(engine=engine).fit(X)
+    assert isinstance(found.embedding_, torch.Tensor)
+    np.testing.assert_array_equal(found.embedding_.numpy(), expected.embedding_)
+    assert isinstance(found.transform(torch.from_numpy(X[:5])), torch.Tensor)
+
+
+class Namespace:
+    @staticmethod
+    def from_dlpack(values):
+        return Foreign(np.from_dlpack(values))
+
+
+class Foreign:
+    """An array of some library that speaks DLPack and nothing else."""
+
+    def __init__(self, values):
+        self._values = values
+        self.shape, self.dtype = values.shape, values.dtype
+
+    def __dlpack__(self, **options):
+        return self._values.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self._values.__dlpack_device__()
+
+    def __len__(self):
+        return len(self._values)
+
+    def __array_namespace__(self):
+        return Namespace
+
+
+def test_arrays_of_other_libraries_come_in_and_go_out_by_dlpack():
+    X = digits()
+    model = small(engine="torch").fit(Foreign(X))
+    assert isinstance(model.embedding_, Foreign)
+    expected = small(engine="torch").fit(X)
+    np.testing.assert_array_equal(np.from_dlpack(model.embedding_), expected.embedding_)
+    found = model.transform(Foreign(X[:5]))
+    np.testing.assert_allclose(np.from_dlpack(found), expected.transform(X[:5]), rtol=1e-5)
+    assert isinstance(model.inverse_transform(found), Foreign)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "float16", "bfloat16", "int64", "uint8", "bool"])
+def test_number_types_of_tensors(kind):
+    """float32 unless float64 is asked for, whatever comes."""
+    X = torch.from_numpy(digits() > 7).to(getattr(torch, kind))
+    expected = small(engine="torch").fit(X.to(torch.float32).numpy()).embedding_
+    np.testing.assert_array_equal(small().fit(X).embedding_.numpy(), expected)
+    assert small(dtype="float64").fit(X).embedding_.dtype == torch.float64
+
+
+def test_tensors_with_gradients_strides_or_read_only_memory_are_taken():
+    X = digits()
+    expected = small(engine="torch").fit(X).embedding_
+    strided = torch.from_numpy(X.transpose(2, 1, 0).copy()).permute(2, 1, 0)
+    graded = torch.from_numpy(X.copy()).requires_grad_()
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    for given in (strided, graded, frozen):
+        found = small(engine="torch").fit(given).embedding_
+        np.testing.assert_array_equal(np.asarray(found), expected)
+        assert not getattr(found, "requires_grad", False)
+
+
+def test_the_input_is_not_written_to():
+    X = torch.from_numpy(digits().astype(np.float32))
+    before = X.clone()
+    small(sample_norm=None).fit(X)
+    assert torch.equal(X, before)
+
+
+def test_auto_follows_the_data():
+    tensor = torch.ones(3, 2)
+    assert get_engine("auto", given=np.ones((3, 2))).name == "cpu"
+    assert get_engine("auto", given=tensor).name == "torch"
+    assert get_engine("auto", given=np.ones((3, 2)), device="cpu").name == "torch"
+    assert get_engine("cpu", given=tensor).name == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "numpy", "device": "cpu"}, "device: got 'cpu' with engine='numpy'; expected None"),
+        (
+            {"engine": "cpu", "precision": "high"},
+            "precision: got 'high' with engine='cpu'; expected 'highest'",
+        ),
+        ({"device": "mps"}, "device: got 'mps'; expected 'cpu', 'cuda' or 'cuda:N'"),
+        ({"device": "the attic"}, "device: got 'the attic'; expected 'cpu', 'cuda' or 'cuda:N'"),
+        ({"device": "cuda"}, "device: got 'cuda'; expected 'cpu': torch .* finds no CUDA device"),
+    ],
+)
+def test_impossible_devices_are_refused_before_any_work(options, message, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match=message):
+        small(**options).fit(digits())
+
+
+def test_devices_beyond_the_last_are_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(InputError, match=r"device: got 'cuda:2'; expected .* with N below 2"):
+        get_engine("torch", device="cuda:2")
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (torch.ones(3), "X: got 1 dimension"),
+        (torch.ones(3, 0), "X: got the empty shape"),
+        (torch.ones(3, 2, 0), "X: got the empty shape"),
+        (torch.ones(3, 2, dtype=torch.complex64), "X: got entries of type torch.complex64"),
+        (torch.tensor([[1.0, torch.inf], [1, 1]]), "X: got infinite entries"),
+        (torch.tensor([[1.0, torch.nan], [1, 1]]), "X: got 1 NaN entries"),
+        (torch.tensor([[1.0, -2], [1, 1]]), "X: got negative entries \\(smallest -2\\)"),
+        (torch.tensor([[1e300, 1], [1, 1]], dtype=torch.float64), "X: got infinite entries"),
+    ],
+)
+def test_bad_tensors_are_refused(X, message):
+    with pytest.raises(InputError, match=message):
+        GNMF(1).fit(X)
+
+
+def test_new_samples_of_another_shape_are_refused():
+    model = small().fit(torch.from_numpy(digits()))
+    with pytest.raises(InputError, match=r"samples of shape \(8, 7\)"):
+        model.transform(torch.ones(3, 8, 7))
+    with pytest.raises(ValueError, match="features"):
+        model.transform(torch.ones(3, 7, 8))
+    with pytest.raises(InputError, match="Z: got shape"):
+        model.inverse_transform(torch.ones(3, 7))
+    with pytest.raises(InputError, match="Z: got entries that are not finite"):
+        model.inverse_transform(torch.full((3, 4), torch.nan))
+
+
+def test_without_torch_the_engine_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(registry, "find_spec", lambda name: None)
+    with pytest.raises(MissingLibraryError, match="pip install torch"):
+        get_engine("torch")
+
+
+def test_starts_graphs_and_costs_may_be_tensors():
+    X = digits(30)
+    rng = np.random.default_rng(0)
+    init, graph = [rng.random((size, 4)) for size in X.shape], np.ones((30, 30)) - np.eye(30)
+    costs = [None, rng.random((8, 8)), None]
+    given = {
+        "init": [torch.from_numpy(a) for a in init],
+        "graph": torch.from_numpy(graph),
+        "costs": [None, torch.from_numpy(costs[1]), None],
+    }
+    found = small(engine="torch", **given).fit(X)
+    expected = small(engine="torch", init=init, graph=graph, costs=costs).fit(X)
+    np.testing.assert_array_equal(found.embedding_, expected.embedding_)
+
+
+@pytest.mark.parametrize(("precision", "name"), [("highest", "ieee"), ("high", "tf32")])
+def test_precision_is_set_inside_and_restored_outside(precision, name):
+    flags, device = torch.backends.cuda.matmul, types.SimpleNamespace(type="cuda")
+    before = flags.fp32_precision
+    with engine_module._precision(device, precision):
+        assert flags.fp32_precision == name
+    assert flags.fp32_precision == before
+    with pytest.raises(KeyError), engine_module._precision(device, precision):
+        raise KeyError
+    assert flags.fp32_precision == before
+
+
+def shortage():
+    return torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has ...")
+
+
+def test_blocks_that_do_not_fit_are_halved_and_stay_halved():
+    halving, calls = memory.Halving(), []
+
+    def visit(block):
+        calls.append(block.stop - block.start)
+        if block.stop - block.start > 3:
+            raise shortage()
+        return list(range(block.start, block.stop))
+
+    blocks = [slice(0, 10), slice(10, 21), slice(21, 22)]
+    assert list(chain(*halving.map(visit, blocks))) == list(range(22))
+    first, calls[:] = list(calls), []
+    assert list(chain(*halving.map(visit, blocks))) == list(range(22))
+    assert max(first) == 10
+    assert max(calls) <= 3
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        memory.Halving().map(lambda block: visit(slice(0, 5)), blocks)
+    with pytest.raises(RuntimeError, match="another"):
+        memory.Halving().map(lambda block: (_ for _ in ()).throw(RuntimeError("another")), blocks)
+
+
+@pytest.mark.parametrize(("failing_from", "rtol"), [(0, 1e-9), (6, 1e-9), (7, 1e-2)])
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_fit_short_of_memory_ends_where_one_with_enough_ends(failing_from, rtol, missing, monkeypatch):
+    """From the start; later, where kept scalings are cut; and after one of three modes, which then scales once more."""
+    X = digits(100)
+    if missing:
+        X[5, 3] = np.nan
+    options = {"engine": "torch", "dtype": "float64", "missing": "ignore"}
+    expected = small(**options).fit(X)
+    usual, calls = sweep_module.transport_mode, []
+
+    def short(engine, kernel, data, *args, **kwargs):
+        calls.append(np.prod(data.shape))
+        if len(calls) > failing_from and calls[-1] > 2000:
+            raise shortage()
+        return usual(engine, kernel, data, *args, **kwargs)
+
+    monkeypatch.setattr(sweep_module, "transport_mode", short)
+    found = small(**options).fit(X)
+    assert max(calls) > 2000 >= max(calls[-6:])
+    np.testing.assert_allclose(found.embedding_, expected.embedding_, rtol=rtol)
+    np.testing.assert_allclose(found.objective_curve_, expected.objective_curve_, rtol=rtol)
+
+
+def test_where_nothing_fits_the_error_names_the_sizes(monkeypatch):
+    def never(*args, **kwargs):
+        raise shortage()
+
+    monkeypatch.setattr(sweep_module, "transport_mode", never)
+    message = (
+        r"cpu has too little memory for X of shape \(60, 8, 8\): its 3840 entries take .* 1/32 .* 2.00 GiB"
+    )
+    with pytest.raises(DeviceMemoryError, match=message) as caught:
+        small().fit(torch.from_numpy(digits()))
+    assert isinstance(caught.value, MemoryError)
+
+
+def test_memory_that_the_host_refuses_is_told_as_well():
+    engine = get_engine("torch")
+    with pytest.raises(DeviceMemoryError, match="can't allocate memory"), engine.session(torch.ones(2, 2)):
+        torch.empty(2**60, dtype=torch.uint8)
+
+
+@pytest.mark.parametrize("room", [1, 40, 10**6])
+@pytest.mark.parametrize("run", [2, 32])
+def test_sparse_product_equals_scipy(room, run, monkeypatch):
+    """Rows all at once and a few at a time, empty ones and ones longer than a run among them."""
+    monkeypatch.setattr(sparse, "_RUN", run)
+    monkeypatch.setattr(sparse, "_ENTRIES_AT_ONCE", room)
+    rng = np.random.default_rng(0)
+    full = np.where(rng.random((40, 30)) < 0.1, rng.random((40, 30)), 0)
+    full[7:12] = 0
+    matrix = csr_array(full)
+    dense = rng.random((30, 5))
+    found = get_engine("torch").sparse(matrix, np.float64) @ torch.from_numpy(dense)
+    np.testing.assert_allclose(found.numpy(), matrix @ dense, rtol=1e-13, atol=1e-15)
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_a_fit_needs_nothing_but_torch_and_scikit_learn_and_leaves_cuda_alone():
+    code = (
+        "import sys;"
+        "sys.modules.update(dict.fromkeys(['numba', 'array_api_compat', 'tqdm', 'matplotlib', 'pynndescent', 'ot']));"
+        "import numpy, gwntf;"
+        "assert 'torch' not in sys.modules;"
+        "model = gwntf.GWNTF(2, max_iter=2, tol=0, engine='torch').fit(numpy.ones((4, 3)));"
+        "import torch;"
+        "print(type(model.embedding_).__name__, torch.cuda.is_initialized())"
+    )
+    assert run(code) == "ndarray False"
+
+
+def test_no_warning_of_torch_reaches_the_user():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small().fit(torch.from_numpy(digits()))
