@@ -1,0 +1,113 @@
+"""From a stack of fibers to the launch of a fused transport."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import triton
+
+from gwntf.engines.forms import DenseForm, ExponentialForm
+from gwntf.engines.protocol import StackTask
+from gwntf.engines.torch.fused import dense, exponential
+
+LONGEST = {ExponentialForm: 256, DenseForm: 128}
+"""Longest fibers of each form that a block holds."""
+
+_THREADS = 128
+_BITS, _WIDE_BITS = 4, 3
+_PROGRAMS = 1024
+
+
+class FusedTransport:
+    """A `StackTransport` of float32 fibers that lie on one device.
+
+    Nothing that it does waits for the device. Under an exponential kernel columns that float32 does not hold are solved
+    again in float64 at once.
+
+    Parameters
+    ----------
+    form : ExponentialForm or DenseForm
+        The kernel.
+    exact : bool
+        Whether powers and products keep all digits of float32; otherwise about three are lost on the way.
+    """
+
+    def __init__(self, form: ExponentialForm | DenseForm, exact: bool) -> None:
+        self._form, self._exact = form, exact
+
+    def __call__(self, stacks: tuple[Any, ...], task: StackTask) -> tuple[Any, Any]:
+        """Transport every fiber: see `engines.protocol`."""
+        data, model, log_u, marginal = stacks
+        before, length, after = data.shape
+        columns = before * after
+        terms = torch.empty((3, columns), dtype=torch.float64, device=data.device)
+        sound = torch.empty(columns, dtype=torch.bool, device=data.device)
+        arrays = (data.contiguous(), model.contiguous(), log_u, marginal, terms, sound, columns, after)
+        if isinstance(self._form, DenseForm):
+            self._dense(arrays, task, length)
+        else:
+            self._exponential(arrays, task, length)
+        return terms, sound
+
+    def _dense(self, arrays: tuple[Any, ...], task: StackTask, length: int) -> None:
+        block = 64 if length <= 32 else 32
+        dense.transport[_grid(arrays, block)](
+            *arrays, self._form.matrix, self._form.transposed, *_numbers(task, length), **_switches(task, length),
+            BITS=max(4, (length - 1).bit_length()), BLOCK=block, EXACT=self._exact, NATIVE=arrays[0].is_cuda,
+            PRECISION="tf32x3" if self._exact else "tf32", num_warps=_THREADS // 32, num_stages=1,
+        )  # fmt: skip
+
+    def _exponential(self, arrays: tuple[Any, ...], task: StackTask, length: int) -> None:
+        numbers, switches = _numbers(task, length), _switches(task, length)
+        own, block, layout = self._spread(length, _BITS)
+        exponential.transport[_grid(arrays, block)](
+            *arrays, *own, *numbers, **switches, **layout, EXACT=self._exact, NATIVE=arrays[0].is_cuda
+        )
+        own, block, layout = self._spread(length, _WIDE_BITS)
+        chosen, count = _places(~arrays[5])
+        exponential.transport_some[(min(_PROGRAMS, *_grid(arrays, block)),)](
+            chosen, count, *arrays, *own, *numbers, **switches, **layout
+        )
+
+    def _spread(self, length: int, bits: int) -> tuple[tuple[float, float, float], int, dict[str, int]]:
+        """Return ratio, leap and scale, the fibers of a block, and how they lie on its threads."""
+        form: Any = self._form
+        parts = max(1, triton.next_power_of_2(length) >> bits)
+        block, ratio = max(1, _THREADS // parts), float(form.ratio)
+        layout = {"BITS": bits, "PARTS": parts, "BLOCK": block, "num_warps": _THREADS // 32}
+        return (ratio, ratio**2**bits, float(form.scale)), block, layout
+
+
+def _grid(arrays: tuple[Any, ...], block: int) -> tuple[int]:
+    return (triton.cdiv(arrays[6], block),)
+
+
+def _places(flags: Any) -> tuple[Any, Any]:
+    """Where the flags are set, in front of a list of their length, and how many: without waiting for the device."""
+    order = torch.cumsum(flags, 0, dtype=torch.int32)
+    chosen = order.new_zeros(len(flags) + 1)
+    places = torch.where(flags, order - 1, len(flags)).long()
+    chosen.scatter_(0, places, torch.arange(len(flags), dtype=torch.int32, device=flags.device))
+    return chosen, order[-1:]
+
+
+def _numbers(task: StackTask, length: int) -> tuple[float | int, ...]:
+    """Offsets, exponents, weights and limits, in the order in which the kernels take them."""
+    phi, psi = task.relaxation.phi, task.relaxation.psi
+    offset_u, offset_v = task.offsets
+    return (
+        offset_u, offset_v, 0.0 if task.whole else 1.0, phi, psi, 1 - phi, 1 - psi,
+        math.exp(offset_u * (phi - 1)), math.exp(offset_v * (psi - 1)), math.exp(-offset_v) / length,
+        task.share, task.relaxation.reg, task.relaxation.reg_m_data, task.relaxation.reg_m_model,
+        task.max_iter, task.tol, task.check_every,
+    )  # fmt: skip
+
+
+def _switches(task: StackTask, length: int) -> dict[str, Any]:
+    """What is decided when compiling."""
+    return {
+        "SIZE": length, "WARM": task.warm, "KEEP": task.keep,
+        "CHECKS": task.tol > 0, "BALANCED": math.isinf(task.relaxation.reg_m_data),
+    }  # fmt: skip
