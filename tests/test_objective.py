@@ -60,7 +60,7 @@ def test_gradient_equals_finite_differences(shape, modes):
     engine = get_engine("numpy")
     loss, graph = problem.place(engine)
     found = loss.evaluate(factors)
-    samples, others = found.carried.products
+    samples, others = found.carried
     products = [samples, *other_mode_products(others, factors)]
     for mode, factor in enumerate(factors):
         others = [a.sum(axis=0) for n, a in enumerate(factors) if n != mode]

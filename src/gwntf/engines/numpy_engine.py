@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -75,6 +75,17 @@ class NumpyEngine:
     def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
         """Go through the blocks one after the other."""
         return [function(block) for block in blocks]
+
+    def numbers(self, values: Sequence[Any]) -> FloatArray:
+        """Return an array."""
+        return np.array(values, dtype=np.float64)
+
+    def recorded(
+        self,
+        function: Callable[..., tuple[Any, ...]],
+        kernels: Sequence[tuple[Callable[[], KernelForm], int]],
+    ) -> None:
+        """Return None: there is nothing to gain."""
 
     def tile_columns(self, length: int) -> int:
         """Return a tile of about a megabyte, wide enough to keep the matrix products busy."""

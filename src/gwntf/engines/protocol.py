@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -45,11 +45,12 @@ class StackTask(NamedTuple):
 class StackTransport(Protocol):
     """A compiled transport of every fiber along the middle axis of stacks (before, length, after)."""
 
-    def __call__(self, stacks: tuple[Array, ...], task: StackTask) -> tuple[Array, Array]:
+    def __call__(self, stacks: tuple[Array, ...], task: StackTask) -> tuple[Array, Array | None]:
         """Transport X to Y with stacks (X, Y, log U, marginal), the last two written.
 
         Returns the three terms of W for every fiber, (3, columns) in float64, and which fibers kept their accuracy; of
-        the others nothing is written.
+        the others nothing is written. In a recorded function nobody can look at that: there the second answer is None,
+        and the terms of those fibers are not numbers.
         """
         ...
 
@@ -127,6 +128,22 @@ class Engine(Protocol):
         """Apply a function to independent blocks, perhaps several at a time; answers in the order of the blocks.
 
         An engine short of memory may cut a block in two, call the function for each part, and give both answers.
+        """
+        ...
+
+    def numbers(self, values: Sequence[Any]) -> Array:
+        """Put numbers, of the host or of the engine, into one float64 array of the engine."""
+        ...
+
+    def recorded(
+        self,
+        function: Callable[..., tuple[Array, ...]],
+        kernels: Sequence[tuple[Callable[[], KernelForm], int]],
+    ) -> Callable[..., tuple[Array, ...]] | None:
+        """Return a function that does the same, recorded once and replayed; None where that is no gain or not possible.
+
+        It takes and returns arrays, and inside it nothing may wait for the device; `kernels` are the forms and lengths
+        of those it transports with. See `StackTransport` for fibers that were not held.
         """
         ...
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,12 +10,11 @@ import numpy as np
 
 from gwntf.core import Array, FloatArray, InputError, Status
 from gwntf.engines import Engine
-from gwntf.geometry import SampleGraph
 from gwntf.solvers.callbacks import Callback, Iteration
-from gwntf.solvers.losses import Evaluation, Loss, ObjectiveTerms
+from gwntf.solvers.losses import ObjectiveTerms
 from gwntf.solvers.problem import Problem
 from gwntf.solvers.result import Result
-from gwntf.updates import penalty
+from gwntf.solvers.steps import Steps
 
 _log = logging.getLogger(__name__)
 
@@ -42,19 +40,19 @@ class Stopping:
 
 
 def run(
-    loss: Loss,
-    graph: SampleGraph | None,
+    steps: Steps,
     factors: Sequence[Array],
     stopping: Stopping,
     callbacks: Sequence[Callback] = (),
     restart: int = 0,
 ) -> Result:
     """Minimise F from the given factors."""
+    loss = steps.loss
     loss.forget()
     size = float(loss.sample_scales.sum())
     with loss.engine.quiet():
-        evaluation, terms = assess(loss, graph, factors)
-        if not math.isfinite(terms.total):
+        carried, terms = steps.first(factors)
+        if terms.broken:
             allowed = (
                 "factors whose model is positive wherever X is, and data whose squares the number type holds"
             )
@@ -62,9 +60,8 @@ def run(
         curve = [terms.total]
         status = Status.MAX_ITER
         for iteration in range(1, stopping.max_iter + 1):
-            moved = loss.advance(factors, evaluation, graph)
-            evaluation, next_terms = assess(loss, graph, moved)
-            if not math.isfinite(next_terms.total):
+            moved, carried, next_terms = steps.next(factors, carried)
+            if next_terms.broken:
                 status = Status.DIVERGED
                 break
             factors, terms = moved, next_terms
@@ -91,16 +88,7 @@ def evaluate(problem: Problem, factors: Sequence[FloatArray], engine: Engine) ->
     """F at given factors, term by term."""
     loss, graph = problem.place(engine)
     placed = [engine.asarray(factor, problem.tensor.dtype) for factor in factors]
-    return assess(loss, graph, placed)[1]
-
-
-def assess(
-    loss: Loss, graph: SampleGraph | None, factors: Sequence[Array]
-) -> tuple[Evaluation, ObjectiveTerms]:
-    """F at these factors, with what the factor step needs."""
-    evaluation = loss.evaluate(factors)
-    smoothness = 0.0 if graph is None else penalty(loss.engine, factors[0], graph)
-    return evaluation, ObjectiveTerms(evaluation.modes, evaluation.misfit, smoothness)
+    return Steps(loss, graph).first(placed)[1]
 
 
 def _fall(curve: Sequence[float], size: float) -> float:

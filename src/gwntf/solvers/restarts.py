@@ -1,8 +1,8 @@
-"""Several starts that share kernels and graph; the best objective wins."""
+"""Several fits of one problem that share data, kernels and graph, and several starts of each; the best one wins."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from gwntf.solvers.initialization import INITS, start_factors
 from gwntf.solvers.loop import Stopping, run
 from gwntf.solvers.problem import Problem
 from gwntf.solvers.result import Result
+from gwntf.solvers.steps import Steps
 
 
 def solve(
@@ -27,17 +28,35 @@ def solve(
     callbacks: Sequence[Callback] = (),
 ) -> Result:
     """Minimise F from `n_init` starts and return the result with the lowest objective."""
+    fits = solve_each(problem, rank, stopping, engine, [rng], init=init, n_init=n_init, callbacks=callbacks)
+    return next(fits)
+
+
+def solve_each(
+    problem: Problem,
+    rank: int,
+    stopping: Stopping,
+    engine: Engine,
+    rngs: Sequence[np.random.RandomState],
+    *,
+    init: object = "random",
+    n_init: int = 1,
+    callbacks: Sequence[Callback] = (),
+) -> Iterator[Result]:
+    """`solve` for every generator of random numbers; the problem is placed once, and what is recorded serves all."""
     if isinstance(init, str) and init not in INITS:
         raise InputError("init", repr(init), f"one of {', '.join(map(repr, INITS))} or a list of factors")
     if n_init > 1 and not (isinstance(init, str) and init == "random"):
         raise InputError("n_init", repr(n_init), "1 unless init='random': other starts are all the same")
     tensor = problem.tensor
-    starts = [start_factors(tensor, rank, init, rng) for _ in range(n_init)]
-    loss, graph = problem.place(engine)
-    results = []
-    for restart, start in enumerate(starts):
-        factors = [engine.asarray(factor, tensor.dtype) for factor in start]
-        results.append(run(loss, graph, factors, stopping, callbacks, restart))
-        if results[-1].status is Status.STOPPED:
-            break
-    return min(results, key=lambda result: result.objective)
+    steps: Steps | None = None
+    for rng in rngs:
+        starts = [start_factors(tensor, rank, init, rng) for _ in range(n_init)]
+        steps = steps or Steps(*problem.place(engine))
+        results = []
+        for restart, start in enumerate(starts):
+            factors = [engine.asarray(factor, tensor.dtype) for factor in start]
+            results.append(run(steps, factors, stopping, callbacks, restart))
+            if results[-1].status is Status.STOPPED:
+                break
+        yield min(results, key=lambda result: result.objective)

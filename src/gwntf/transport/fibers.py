@@ -150,8 +150,8 @@ class _Job:
             CHECK_EVERY,
         )
         terms, sound = compiled(stacks, task)
-        rest = self.engine.xp.nonzero(~sound)[0]
-        if rest.shape[0]:
+        rest = () if sound is None else self.engine.xp.nonzero(~sound)[0]
+        if len(rest):
             self._solve_rest(stacks, terms, rest)
         return terms
 

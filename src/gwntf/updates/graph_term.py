@@ -22,7 +22,7 @@ class SampleRule(Protocol):
         ...
 
 
-def penalty(engine: Engine, a: Array, graph: SampleGraph) -> float:
+def penalty(engine: Engine, a: Array, graph: SampleGraph) -> Array:
     """(mu/4) sum_ij V_ij |a_i - a_j|^2, summed over edges in float64."""
     xp = engine.xp
     rows, columns, weights = graph.edges
@@ -31,7 +31,7 @@ def penalty(engine: Engine, a: Array, graph: SampleGraph) -> float:
         part = slice(start, start + _EDGES_AT_ONCE)
         difference = xp.astype(a[rows[part]], xp.float64) - xp.astype(a[columns[part]], xp.float64)
         total = total + xp.sum(weights[part] * xp.sum(difference * difference, axis=1))
-    return graph.weight / 2 * float(total)
+    return graph.weight / 2 * total
 
 
 def mm_root(engine: Engine, a: Array, w: Array, b: float, graph: SampleGraph) -> Array:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from gwntf.engines.torch.arrays import as_tensor, check_device, numpy_dtype, tor
 from gwntf.engines.torch.memory import Halving, is_shortage, shortage
 from gwntf.engines.torch.sparse import SparseRows
 
+_HAS_TRITON = find_spec("triton") is not None
 _CPU_ENTRIES, _CUDA_ENTRIES = 2**20, 2**26
 _BYTES_PER_ENTRY = 2**9
 """Device memory in which a block has one entry, so that small devices get small blocks."""
@@ -47,6 +49,7 @@ class TorchEngine:
         self.precision = precision
         self.block_entries = _block_entries(self.device)
         self._halving = Halving()
+        self._recording = False
 
     def asarray(self, values: Any, dtype: Any = None) -> Array:
         """Bring an array of NumPy, torch or any library that speaks DLPack to the device, in rows."""
@@ -95,12 +98,50 @@ class TorchEngine:
 
     def stack_transport(
         self,
-        form: Callable[[], KernelForm],  # noqa: ARG002
-        length: int,  # noqa: ARG002
+        form: Callable[[], KernelForm],
+        length: int,
         columns: int,  # noqa: ARG002
     ) -> StackTransport | None:
-        """Return None: go tile by tile."""
-        return None
+        """Return a fused transport on a GPU, or None to go tile by tile."""
+        if self.device.type != "cuda" or not _HAS_TRITON:
+            return None
+        from gwntf.engines.torch.fused import fused_transport
+
+        return fused_transport(form(), length, exact=self.precision == "highest", alone=self._recording)
+
+    def numbers(self, values: Sequence[Any]) -> Array:
+        """Return a tensor without waiting for those that are on the device."""
+        placed = [
+            value if is_tensor(value) else torch.full((), float(value), device=self.device)
+            for value in values
+        ]
+        return torch.stack([value.to(torch.float64) for value in placed])
+
+    def recorded(
+        self,
+        function: Callable[..., tuple[Any, ...]],
+        kernels: Sequence[tuple[Callable[[], KernelForm], int]],
+    ) -> Callable[..., tuple[Any, ...]] | None:
+        """Return a recording on a GPU, where small problems else wait for thousands of launches."""
+        if self.device.type != "cuda" or not (_HAS_TRITON or not kernels):
+            return None
+        if kernels:
+            from gwntf.engines.torch.fused import needs_no_help
+
+            if not all(needs_no_help(form(), length) for form, length in kernels):
+                return None
+        from gwntf.engines.torch.recording import Recording
+
+        return Recording(function, self._alone)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Have transports that never ask the host."""
+        self._recording = True
+        try:
+            yield
+        finally:
+            self._recording = False
 
     def ratio_and_kl(self, x: Array, y: Array) -> tuple[Array, Array]:
         """Divide, and sum x log(x / y) - x + y along the rows."""

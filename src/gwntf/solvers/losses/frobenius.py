@@ -47,7 +47,7 @@ class FrobeniusLoss:
         self.sample_scales = self._half_squares()
         self._size = float(self.sample_scales.sum())
         self._observed_rows: Any = None if self.observed is None else self.observed.reshape(*self._rows.shape)
-        self._order = len(self.data.shape)
+        self.kernels = (None,) * len(self.data.shape)
         self._held: tuple[list[Array], Array] | None = None
 
     def forget(self) -> None:
@@ -57,16 +57,16 @@ class FrobeniusLoss:
     def evaluate(self, factors: Sequence[Array]) -> Evaluation:
         """Return 1/2 |X - X^|^2; where entries are missing, also X_(1)' A(1) of the filled data."""
         if self.observed is None:
-            return Evaluation((None,) * self._order, self._value(factors), None)
+            return Evaluation(self.kernels, self._value(factors), ())
         by_sample, _, others = self._filled(factors)
-        return Evaluation((None,) * self._order, float(self.engine.xp.sum(by_sample)), others)
+        return Evaluation(self.kernels, self.engine.xp.sum(by_sample), (others,))
 
     def advance(
-        self, factors: Sequence[Array], evaluation: Evaluation, graph: SampleGraph | None
+        self, factors: Sequence[Array], carried: tuple[Array, ...], graph: SampleGraph | None
     ) -> list[Array]:
         """Update the factors in turn, samples last, by the classic ratio: an MM step for this loss."""
         moved = list(factors)
-        others = self._rows.T @ moved[0] if evaluation.carried is None else evaluation.carried
+        others = carried[0] if carried else self._rows.T @ moved[0]
         for mode in range(1, len(factors)):
             product = other_mode_product(others, moved, mode)
             moved[mode] = least_squares_factor(self.engine, moved, product, mode, None)
@@ -80,6 +80,11 @@ class FrobeniusLoss:
     def refine(self) -> bool:
         """Return False: it is exact."""
         return False
+
+    @property
+    def exactness(self) -> int:
+        """Always the same."""
+        return 0
 
     def sample_step(self, factors: Sequence[Array]) -> tuple[Array, Array]:
         """Update the samples by themselves."""
@@ -102,13 +107,14 @@ class FrobeniusLoss:
     def _blocks(self) -> Iterator[slice]:
         return sample_blocks(self._rows.shape, self.engine.block_entries)
 
-    def _value(self, factors: Sequence[Array]) -> float:
+    def _value(self, factors: Sequence[Array]) -> Array:
         """1/2 |X - X^|^2 from Gram matrices; nothing is missing."""
         xp = self.engine.xp
         a = xp.astype(factors[0], xp.float64, copy=False)
         cross = xp.sum(factors[0] * self._sample_product(factors), dtype=xp.float64)
         rest = other_grams([xp.astype(factor, xp.float64, copy=False) for factor in factors], 0)
-        return max(0.0, float(self._size + 0.5 * xp.sum((a.T @ a) * rest) - cross))
+        value = self._size + 0.5 * xp.sum((a.T @ a) * rest) - cross
+        return xp.maximum(value, xp.zeros_like(value))
 
     def _values(self, factors: Sequence[Array]) -> Array:
         """1/2 |x - x^|^2 of every sample from Gram matrices, in float64; nothing is missing."""

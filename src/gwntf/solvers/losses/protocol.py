@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gwntf.core import Array
 from gwntf.engines import Engine
-from gwntf.geometry import SampleGraph
+from gwntf.geometry import Kernel, SampleGraph
 from gwntf.problem import NonnegativeTensor
 from gwntf.transport import PlanTerms
 
@@ -20,14 +21,14 @@ class Evaluation:
     Attributes
     ----------
     modes, misfit
-        See `ObjectiveTerms`.
-    carried : object
+        See `ObjectiveTerms`; numbers that are still on the engine.
+    carried : tuple of arrays
         What the loss needs for the factor step that follows.
     """
 
     modes: tuple[PlanTerms | None, ...]
-    misfit: float
-    carried: Any
+    misfit: Any
+    carried: tuple[Array, ...]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,11 @@ class ObjectiveTerms:
     modes: tuple[PlanTerms | None, ...]
     misfit: float
     graph: float
+
+    @property
+    def broken(self) -> bool:
+        """Whether F is not a finite number."""
+        return not math.isfinite(self.total)
 
     @property
     def total(self) -> float:
@@ -77,9 +83,9 @@ class Loss(Protocol):
         ...
 
     def advance(
-        self, factors: Sequence[Array], evaluation: Evaluation, graph: SampleGraph | None
+        self, factors: Sequence[Array], carried: tuple[Array, ...], graph: SampleGraph | None
     ) -> list[Array]:
-        """One factor step."""
+        """One factor step, given what the evaluation at these factors carried."""
         ...
 
     def finish(self, factors: Sequence[Array]) -> list[Array]:
@@ -88,6 +94,16 @@ class Loss(Protocol):
 
     def refine(self) -> bool:
         """Evaluate more exactly from now on, and say whether that was possible."""
+        ...
+
+    @property
+    def exactness(self) -> int:
+        """A number that changes when `refine` does something."""
+        ...
+
+    @property
+    def kernels(self) -> Sequence[Kernel | None]:
+        """Kernel of every mode that is transported."""
         ...
 
     def sample_step(self, factors: Sequence[Array]) -> tuple[Array, Array]:

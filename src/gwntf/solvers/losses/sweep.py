@@ -63,10 +63,11 @@ class WarmStarts:
     def __init__(self, engine: Engine, enabled: bool) -> None:
         self._engine, self._enabled = engine, enabled
         self._kept: dict[tuple[int, int], Array] = {}
+        self._cold: set[tuple[int, int]] = set()
 
     def clear(self) -> None:
-        """Start cold."""
-        self._kept.clear()
+        """Start cold; the arrays stay where they are."""
+        self._cold = set(self._kept)
 
     def of(self, mode: int, place: int, like: Array) -> tuple[Array | None, bool]:
         """Return the array for a block that begins at `place`, and whether it holds something."""
@@ -75,12 +76,15 @@ class WarmStarts:
         kept = self._kept.get((mode, place))
         if kept is None:
             return self._engine.xp.zeros_like(like), False
-        return (kept if kept.shape == like.shape else self._cut(mode, place, like)), True
+        if kept.shape != like.shape:
+            kept = self._cut(mode, place, like)
+        return kept, (mode, place) not in self._cold
 
     def keep(self, mode: int, place: int, log_u: Array | None) -> None:
         """Keep the array of a block, now that it is filled."""
         if log_u is not None:
             self._kept[mode, place] = log_u
+            self._cold.discard((mode, place))
 
     def _cut(self, mode: int, place: int, like: Array) -> Array:
         """Return the first part of what is kept for a block that an engine short of memory has cut, and keep the rest.
@@ -91,6 +95,8 @@ class WarmStarts:
         size = like.shape[0] if mode else like.shape[1]
         first, rest = (kept[:size], kept[size:]) if mode else (kept[:, :size], kept[:, size:])
         self._kept[mode, place + size] = xp.asarray(rest, copy=True)
+        if (mode, place) in self._cold:
+            self._cold.add((mode, place + size))
         self._kept[mode, place] = xp.asarray(first, copy=True)
         return self._kept[mode, place]
 

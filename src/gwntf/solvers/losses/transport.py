@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gwntf.core import Array, InputError, Relaxation
@@ -12,7 +12,7 @@ from gwntf.geometry import Cost, Kernel, SampleGraph, build_kernel
 from gwntf.problem import NonnegativeTensor, other_mode_product, other_mode_products
 from gwntf.solvers.losses.protocol import Evaluation
 from gwntf.solvers.losses.sweep import Sweep, Swept, WarmStarts
-from gwntf.transport import PlanTerms, TransportLimits
+from gwntf.transport import TransportLimits
 from gwntf.updates import RULES, other_masses, printed_factor, simplex_step
 
 UPDATES = (*RULES, "paper")
@@ -106,16 +106,17 @@ class TransportLoss:
     def evaluate(self, factors: Sequence[Array]) -> Evaluation:
         """Solve the transports at these factors; return their value, and the sweep for the factor step."""
         swept = self._sweep(factors, self.transported)
-        misfit = 0.0 if self.transported else float(self.engine.xp.sum(swept.by_sample))
-        return Evaluation(self._values(swept.terms), misfit, swept)
+        misfit = 0.0 if self.transported else self.engine.xp.sum(swept.by_sample)
+        modes = tuple(swept.terms.get(mode) for mode in range(len(self.kernels)))
+        return Evaluation(modes, misfit, swept.products)
 
     def advance(
-        self, factors: Sequence[Array], evaluation: Evaluation, graph: SampleGraph | None
+        self, factors: Sequence[Array], carried: tuple[Array, ...], graph: SampleGraph | None
     ) -> list[Array]:
         """One factor step by the rule of the specification."""
         if self.spec.update == "paper":
             return self._printed_step(factors, graph)
-        samples, others = evaluation.carried.products
+        samples, others = carried
         products = [samples, *other_mode_products(others, factors)]
         rule = RULES[self.spec.update]
         return simplex_step(self.engine, factors, products, self.weight, graph, rule, self.spec.inner_iter)
@@ -130,21 +131,16 @@ class TransportLoss:
         grown, self._scalings = more > self._scalings, more
         return grown
 
+    @property
+    def exactness(self) -> int:
+        """Scalings of a transport."""
+        return self._scalings
+
     def sample_step(self, factors: Sequence[Array]) -> tuple[Array, Array]:
         """Take the numerator w_N of the samples, divided by the mass of the components."""
         swept = self._sweep(factors, self.transported)
         w = factors[0] * swept.products.samples
         return w / other_masses(self.engine, factors, 0), swept.by_sample
-
-    def _values(self, terms: Mapping[int, PlanTerms]) -> tuple[PlanTerms | None, ...]:
-        """Bring the terms of all modes to the host at once."""
-        values: list[PlanTerms | None] = [None] * len(self.kernels)
-        if terms:
-            parts = self.engine.xp.stack([part for mode in terms.values() for part in mode.parts])
-            rows = self.engine.to_numpy(parts).reshape(-1, 3)
-            for mode, row in zip(terms, rows, strict=True):
-                values[mode] = PlanTerms(*(float(part) for part in row))
-        return tuple(values)
 
     def _printed_step(self, factors: Sequence[Array], graph: SampleGraph | None) -> list[Array]:
         """Algorithm 1 as printed: factors in turn, each from the transport of its own mode, samples last."""

@@ -1,7 +1,7 @@
 """Powers and limits that the fused transports share, in float32 and float64.
 
-With `NATIVE` logarithm, exponential and inverse are single instructions of the chip, good to some units in the last place
-of float32; without, as under Triton's interpreter and in float64, they are the language's own.
+With `NATIVE` logarithm, exponential and inverse are single instructions of the chip, good to some units in the last
+place of float32; without, as under Triton's interpreter and in float64, they are the language's own.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def inverse(x, NATIVE: tl.constexpr):
 def divide_by_power(raised, product, power, rest, EXACT: tl.constexpr, NATIVE: tl.constexpr):
     """Return raised / product^power, given rest = 1 - power.
 
-    A logarithm has few digits where it is large. Near power one, product^rest / product has the error of `rest` times the
-    logarithm and costs an inverse more, where the plain product^-power has that of the whole.
+    A logarithm has few digits where it is large. Near power one, product^rest / product has the error of `rest` times
+    the logarithm and costs an inverse more, where the plain product^-power has that of the whole.
     """
     if product.dtype == tl.float64:
         base = tl.minimum(positive(product), _WIDE_LEAST)

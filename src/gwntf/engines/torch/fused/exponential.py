@@ -79,7 +79,8 @@ def divide(raised, product, power, rest, EXACT: tl.constexpr, NATIVE: tl.constex
 
 @triton.jit
 def load_raised(source, base, step, inside, rest, factor,
-                SIZE: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr, WIDE: tl.constexpr, NATIVE: tl.constexpr):  # fmt: skip
+                SIZE: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr, WIDE: tl.constexpr,
+                NATIVE: tl.constexpr):  # fmt: skip
     """Read fibers, raise them to the power 1 - rest, and sum them as they were."""
     x = load_fibers(source, base, step, inside, SIZE, BITS, PARTS, WIDE)
     total = x[0].to(tl.float64)
@@ -157,7 +158,7 @@ def iterate(u, xp, yp, ratio, leap, scale, phi, psi, phi_rest, psi_rest, scaling
 
 @triton.jit
 def data_side(u, kv, NATIVE: tl.constexpr):
-    """Sums of Phi and of Phi log2 U."""
+    """Return the sums of Phi and of Phi log2 U."""
     mass = (u[0] * kv[0]).to(tl.float64)
     entropy = mass_times_log2(u[0] * kv[0], u[0], NATIVE)
     for k in tl.static_range(1, len(u)):
@@ -228,9 +229,10 @@ def solve(c, inside, X, Y, log_u, marginal, terms, sound, columns, after, ratio,
 
 @triton.jit
 def transport(X, Y, log_u, marginal, terms, sound, columns, after, ratio, leap, scale, offset_u, offset_v, units,
-              phi, psi, phi_rest, psi_rest, x_factor, y_factor, first, share, reg, alpha, beta, scalings, tol, check_every,
-              SIZE: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, WARM: tl.constexpr,
-              KEEP: tl.constexpr, CHECKS: tl.constexpr, BALANCED: tl.constexpr, EXACT: tl.constexpr, NATIVE: tl.constexpr):  # fmt: skip
+              phi, psi, phi_rest, psi_rest, x_factor, y_factor, first, share, reg, alpha, beta, scalings, tol,
+              check_every, SIZE: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, WARM: tl.constexpr,
+              KEEP: tl.constexpr, CHECKS: tl.constexpr, BALANCED: tl.constexpr, EXACT: tl.constexpr,
+              NATIVE: tl.constexpr):  # fmt: skip
     """Transport a block of fibers of X to those of Y in float32: see `engines.protocol.StackTransport`."""
     c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     solve(c, c < columns, X, Y, log_u, marginal, terms, sound, columns, after, ratio, leap, scale, offset_u, offset_v,

@@ -25,7 +25,16 @@ def is_place(k: tl.constexpr, SIZE: tl.constexpr, BITS: tl.constexpr, PARTS: tl.
 
 
 @triton.jit
-def load_fibers(source, base, step, inside, SIZE: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr, WIDE: tl.constexpr):
+def load_fibers(
+    source,
+    base,
+    step,
+    inside,
+    SIZE: tl.constexpr,
+    BITS: tl.constexpr,
+    PARTS: tl.constexpr,
+    WIDE: tl.constexpr,
+):
     """Read fibers that begin at `base` with `step` numbers from entry to entry; zeros beyond the last place."""
     at, places = pointers(base, step, SIZE, BITS, PARTS)
     block = tl.load(source + at, mask=inside[:, None, None] & places, other=0.0)
@@ -33,7 +42,9 @@ def load_fibers(source, base, step, inside, SIZE: tl.constexpr, BITS: tl.constex
 
 
 @triton.jit
-def store_fibers(target, base, step, inside, fibers, SIZE: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr):
+def store_fibers(
+    target, base, step, inside, fibers, SIZE: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr
+):
     """Write fibers where `load_fibers` would read them."""
     at, places = pointers(base, step, SIZE, BITS, PARTS)
     tl.store(target + at, stack(fibers, BITS), mask=inside[:, None, None] & places)

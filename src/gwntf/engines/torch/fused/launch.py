@@ -8,16 +8,30 @@ from typing import Any
 import torch
 import triton
 
-from gwntf.engines.forms import DenseForm, ExponentialForm
+from gwntf.engines.forms import DenseForm, ExponentialForm, KernelForm
 from gwntf.engines.protocol import StackTask
 from gwntf.engines.torch.fused import dense, exponential
 
-LONGEST = {ExponentialForm: 256, DenseForm: 128}
-"""Longest fibers of each form that a block holds."""
+_LONGEST, _LONGEST_DENSE = 256, 128
+"""Longest fibers that a block holds."""
 
 _THREADS = 128
 _BITS, _WIDE_BITS = 4, 3
 _PROGRAMS = 1024
+
+
+def fused_transport(form: KernelForm, length: int, *, exact: bool, alone: bool) -> FusedTransport | None:
+    """Return the fused transport for a kernel, or None where there is none: other forms, longer fibers, float64."""
+    if isinstance(form, ExponentialForm):
+        fits = length <= _LONGEST and form.scale.dtype == "float32"
+    else:
+        fits = isinstance(form, DenseForm) and length <= _LONGEST_DENSE and form.matrix.dtype == torch.float32
+    return FusedTransport(form, exact, alone) if fits else None  # type: ignore[arg-type]
+
+
+def needs_no_help(form: KernelForm, length: int) -> bool:
+    """Whether the fused transport also solves the fibers that float32 does not hold."""
+    return isinstance(form, ExponentialForm) and length <= _LONGEST and form.scale.dtype == "float32"
 
 
 class FusedTransport:
@@ -32,10 +46,12 @@ class FusedTransport:
         The kernel.
     exact : bool
         Whether powers and products keep all digits of float32; otherwise about three are lost on the way.
+    alone : bool
+        Whether nobody will look at the fibers that were not held: their terms are then not numbers.
     """
 
-    def __init__(self, form: ExponentialForm | DenseForm, exact: bool) -> None:
-        self._form, self._exact = form, exact
+    def __init__(self, form: ExponentialForm | DenseForm, exact: bool, alone: bool) -> None:
+        self._form, self._exact, self._alone = form, exact, alone
 
     def __call__(self, stacks: tuple[Any, ...], task: StackTask) -> tuple[Any, Any]:
         """Transport every fiber: see `engines.protocol`."""
@@ -46,38 +62,44 @@ class FusedTransport:
         sound = torch.empty(columns, dtype=torch.bool, device=data.device)
         arrays = (data.contiguous(), model.contiguous(), log_u, marginal, terms, sound, columns, after)
         if isinstance(self._form, DenseForm):
-            self._dense(arrays, task, length)
+            self._dense(self._form, arrays, task, length)
         else:
-            self._exponential(arrays, task, length)
+            self._exponential(self._form, arrays, task, length)
+        if self._alone:
+            return torch.where(sound, terms, math.nan), None
         return terms, sound
 
-    def _dense(self, arrays: tuple[Any, ...], task: StackTask, length: int) -> None:
+    def _dense(self, form: DenseForm, arrays: tuple[Any, ...], task: StackTask, length: int) -> None:
         block = 64 if length <= 32 else 32
         dense.transport[_grid(arrays, block)](
-            *arrays, self._form.matrix, self._form.transposed, *_numbers(task, length), **_switches(task, length),
+            *arrays, form.matrix, form.transposed, *_numbers(task, length), **_switches(task, length),
             BITS=max(4, (length - 1).bit_length()), BLOCK=block, EXACT=self._exact, NATIVE=arrays[0].is_cuda,
             PRECISION="tf32x3" if self._exact else "tf32", num_warps=_THREADS // 32, num_stages=1,
         )  # fmt: skip
 
-    def _exponential(self, arrays: tuple[Any, ...], task: StackTask, length: int) -> None:
+    def _exponential(
+        self, form: ExponentialForm, arrays: tuple[Any, ...], task: StackTask, length: int
+    ) -> None:
         numbers, switches = _numbers(task, length), _switches(task, length)
-        own, block, layout = self._spread(length, _BITS)
+        own, block, layout = _spread(form, length, _BITS)
         exponential.transport[_grid(arrays, block)](
             *arrays, *own, *numbers, **switches, **layout, EXACT=self._exact, NATIVE=arrays[0].is_cuda
         )
-        own, block, layout = self._spread(length, _WIDE_BITS)
+        own, block, layout = _spread(form, length, _WIDE_BITS)
         chosen, count = _places(~arrays[5])
         exponential.transport_some[(min(_PROGRAMS, *_grid(arrays, block)),)](
             chosen, count, *arrays, *own, *numbers, **switches, **layout
         )
 
-    def _spread(self, length: int, bits: int) -> tuple[tuple[float, float, float], int, dict[str, int]]:
-        """Return ratio, leap and scale, the fibers of a block, and how they lie on its threads."""
-        form: Any = self._form
-        parts = max(1, triton.next_power_of_2(length) >> bits)
-        block, ratio = max(1, _THREADS // parts), float(form.ratio)
-        layout = {"BITS": bits, "PARTS": parts, "BLOCK": block, "num_warps": _THREADS // 32}
-        return (ratio, ratio**2**bits, float(form.scale)), block, layout
+
+def _spread(
+    form: ExponentialForm, length: int, bits: int
+) -> tuple[tuple[float, float, float], int, dict[str, int]]:
+    """Return ratio, leap and scale, the fibers of a block, and how they lie on its threads."""
+    parts = max(1, triton.next_power_of_2(length) >> bits)
+    block, ratio = max(1, _THREADS // parts), float(form.ratio)
+    layout = {"BITS": bits, "PARTS": parts, "BLOCK": block, "num_warps": _THREADS // 32}
+    return (ratio, ratio**2**bits, float(form.scale)), block, layout
 
 
 def _grid(arrays: tuple[Any, ...], block: int) -> tuple[int]:
@@ -106,7 +128,7 @@ def _numbers(task: StackTask, length: int) -> tuple[float | int, ...]:
 
 
 def _switches(task: StackTask, length: int) -> dict[str, Any]:
-    """What is decided when compiling."""
+    """Return what is decided when compiling."""
     return {
         "SIZE": length, "WARM": task.warm, "KEEP": task.keep,
         "CHECKS": task.tol > 0, "BALANCED": math.isinf(task.relaxation.reg_m_data),

@@ -1,0 +1,76 @@
+"""One iteration: from factors to the next ones and what they cost, recorded and replayed where the engine can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gwntf.core import Array
+from gwntf.geometry import SampleGraph
+from gwntf.solvers.losses import Loss, ObjectiveTerms
+from gwntf.transport import PlanTerms
+from gwntf.updates import penalty
+
+Step = Callable[..., tuple[Array, ...]]
+
+
+class Steps:
+    """Iterations of a placed problem; shared by all of its fits, so that what one has recorded serves the next.
+
+    Attributes
+    ----------
+    loss, graph
+        The problem.
+    """
+
+    def __init__(self, loss: Loss, graph: SampleGraph | None) -> None:
+        self.loss, self.graph = loss, graph
+        self._recorded: dict[int, Step | None] = {}
+
+    def first(self, factors: Sequence[Array]) -> tuple[tuple[Array, ...], ObjectiveTerms]:
+        """Return what the step from these factors needs, and F."""
+        *carried, numbers = self._measure(factors)
+        return tuple(carried), self._terms(numbers)
+
+    def next(
+        self, factors: Sequence[Array], carried: tuple[Array, ...]
+    ) -> tuple[list[Array], tuple[Array, ...], ObjectiveTerms]:
+        """Return the next factors with what the step from them needs, and F there."""
+        found = self._split(self._step()(*factors, *carried), len(factors))
+        if found[2].broken and self._recorded[self.loss.exactness] is not None:
+            self._recorded[self.loss.exactness] = None  # fibers that nobody looked at; here they are solved
+            found = self._split(self._plain(*factors, *carried), len(factors))
+        return found
+
+    def _step(self) -> Step:
+        """Return the recorded step, or the plain one."""
+        key = self.loss.exactness
+        if key not in self._recorded:
+            kernels = [(kernel.form, kernel.size) for kernel in self.loss.kernels if kernel is not None]
+            self._recorded[key] = self.loss.engine.recorded(self._plain, kernels)
+        return self._recorded[key] or self._plain
+
+    def _plain(self, *arrays: Array) -> tuple[Array, ...]:
+        """Factors and what was carried, to the next ones, what they carry, and the numbers of F."""
+        order = len(self.loss.kernels)
+        moved = self.loss.advance(arrays[:order], arrays[order:], self.graph)
+        return (*moved, *self._measure(moved))
+
+    def _measure(self, factors: Sequence[Array]) -> tuple[Array, ...]:
+        """Return what the next step needs, and the numbers of which F is the sum."""
+        engine = self.loss.engine
+        evaluation = self.loss.evaluate(factors)
+        smoothness = 0.0 if self.graph is None else penalty(engine, factors[0], self.graph)
+        parts = [part for terms in evaluation.modes if terms is not None for part in terms.parts]
+        return (*evaluation.carried, engine.numbers([*parts, evaluation.misfit, smoothness]))
+
+    def _split(
+        self, found: tuple[Array, ...], order: int
+    ) -> tuple[list[Array], tuple[Array, ...], ObjectiveTerms]:
+        return list(found[:order]), found[order:-1], self._terms(found[-1])
+
+    def _terms(self, numbers: Array) -> ObjectiveTerms:
+        """Bring the numbers to the host, all at once, and name them."""
+        *parts, misfit, smoothness = self.loss.engine.to_numpy(numbers).tolist()
+        triples = iter(zip(*[iter(parts)] * 3, strict=True))
+        modes = tuple(None if kernel is None else PlanTerms(*next(triples)) for kernel in self.loss.kernels)
+        return ObjectiveTerms(modes, misfit, smoothness)
