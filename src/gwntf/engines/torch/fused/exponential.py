@@ -230,8 +230,8 @@ def solve(c, inside, X, Y, log_u, marginal, terms, sound, columns, after, ratio,
 @triton.jit
 def transport(X, Y, log_u, marginal, terms, sound, columns, after, ratio, leap, scale, offset_u, offset_v, units,
               phi, psi, phi_rest, psi_rest, x_factor, y_factor, first, share, reg, alpha, beta, scalings, tol,
-              check_every, SIZE: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, WARM: tl.constexpr,
-              KEEP: tl.constexpr, CHECKS: tl.constexpr, BALANCED: tl.constexpr, EXACT: tl.constexpr,
+              check_every, SIZE: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
+              WARM: tl.constexpr, KEEP: tl.constexpr, CHECKS: tl.constexpr, BALANCED: tl.constexpr, EXACT: tl.constexpr,
               NATIVE: tl.constexpr):  # fmt: skip
     """Transport a block of fibers of X to those of Y in float32: see `engines.protocol.StackTransport`."""
     c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
