@@ -24,6 +24,7 @@ class NumpyEngine:
     """NumPy arrays, SciPy sparse matrices."""
 
     name = "numpy"
+    long_fibers = 1000
     xp: Any = np
     default_dtype = None
     block_entries = _BLOCK_ENTRIES

@@ -79,6 +79,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def long_fibers(self) -> int:
+        """Length of fibers above which a kernel that is not held as a matrix pays."""
+        ...
+
+    @property
     def block_entries(self) -> int:
         """Entries of a block of samples; see `problem.blocks`."""
         ...

@@ -22,6 +22,7 @@ from gwntf.engines.torch.sparse import SparseRows
 
 _HAS_TRITON = find_spec("triton") is not None
 _CPU_ENTRIES, _CUDA_ENTRIES = 2**20, 2**26
+_CPU_LONG, _CUDA_LONG = 1000, 2**14
 _BYTES_PER_ENTRY = 2**9
 """Device memory in which a block has one entry, so that small devices get small blocks."""
 
@@ -50,6 +51,11 @@ class TorchEngine:
         self.block_entries = _block_entries(self.device)
         self._halving = Halving()
         self._recording = False
+
+    @property
+    def long_fibers(self) -> int:
+        """Length above which a kernel that is not a matrix pays: on a GPU products with matrices are cheap."""
+        return _CPU_LONG if self.device.type == "cpu" else _CUDA_LONG
 
     def asarray(self, values: Any, dtype: Any = None) -> Array:
         """Bring an array of NumPy, torch or any library that speaks DLPack to the device, in rows."""
