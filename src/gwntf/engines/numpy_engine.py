@@ -25,6 +25,7 @@ class NumpyEngine:
 
     name = "numpy"
     long_fibers = 1000
+    blind = False
     xp: Any = np
     default_dtype = None
     block_entries = _BLOCK_ENTRIES

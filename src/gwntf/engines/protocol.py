@@ -84,6 +84,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def blind(self) -> bool:
+        """Whether a function is being recorded, in which no number may be looked at."""
+        ...
+
+    @property
     def block_entries(self) -> int:
         """Entries of a block of samples; see `problem.blocks`."""
         ...

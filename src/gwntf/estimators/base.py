@@ -172,7 +172,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                     callbacks=callbacks,
                 )
                 for model, result in zip(models, results, strict=True):
-                    vars(model).update(stated)
+                    model.__dict__.update(stated)
                     model._keep(result, problem.tensor, scale, engine, X)
 
     def _state(self, X: Any, engine: Engine) -> tuple[Problem, Array]:

@@ -1,8 +1,8 @@
 """The outer loop: data term, factor step, stopping, restarts, and the projection of new samples.
 
 May import everything below it: `io`, `transport`, `updates`, `geometry`, `problem`, `engines`, `core`.
-Start with `loop`, which takes `steps`; `losses` holds the data terms it evaluates, `restarts` is what an estimator calls,
-`long_costs` chooses near-far costs.
+Start with `loop`, which takes `steps`; `losses` holds the data terms it evaluates, `restarts` is what an estimator
+calls, `long_costs` chooses near-far costs.
 """
 
 from gwntf.solvers.callbacks import Callback, Iteration, ProgressBar

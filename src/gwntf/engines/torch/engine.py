@@ -50,7 +50,7 @@ class TorchEngine:
         self.precision = precision
         self.block_entries = _block_entries(self.device)
         self._halving = Halving()
-        self._recording = False
+        self.blind = False
 
     @property
     def long_fibers(self) -> int:
@@ -113,7 +113,7 @@ class TorchEngine:
             return None
         from gwntf.engines.torch.fused import fused_transport
 
-        return fused_transport(form(), length, exact=self.precision == "highest", alone=self._recording)
+        return fused_transport(form(), length, exact=self.precision == "highest", alone=self.blind)
 
     def numbers(self, values: Sequence[Any]) -> Array:
         """Return a tensor without waiting for those that are on the device."""
@@ -143,11 +143,11 @@ class TorchEngine:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Have transports that never ask the host."""
-        self._recording = True
+        self.blind = True
         try:
             yield
         finally:
-            self._recording = False
+            self.blind = False
 
     def ratio_and_kl(self, x: Array, y: Array) -> tuple[Array, Array]:
         """Divide, and sum x log(x / y) - x + y along the rows."""
