@@ -10,6 +10,8 @@ import triton
 import triton.language as tl
 
 LOG_2 = tl.constexpr(0.6931471805599453)
+NEGLIGIBLE = tl.constexpr(2.0**-30)
+"""Part of a marginal that may be lost."""
 _TINY, _HUGE = tl.constexpr(1.1754943508222875e-38), tl.constexpr(3.4028234663852886e38)
 _WIDE_TINY, _WIDE_HUGE = tl.constexpr(2.2250738585072014e-308), tl.constexpr(1.7976931348623157e308)
 _LEAST, _WIDE_LEAST = tl.constexpr(2.0**125), tl.constexpr(2.0**1021)
@@ -38,6 +40,15 @@ def held(x):
     if x.dtype == tl.float64:
         return x <= _WIDE_HUGE
     return x <= _HUGE
+
+
+@triton.jit
+def hidden(given, counted, product):
+    """Return the most mass that entries of U or V below the smallest normal number may have had, and now have not.
+
+    CPUs hold such numbers with fewer digits, these instructions take them for zero.
+    """
+    return times_tiny(tl.where((counted > 0) & (positive(given) > given), product, 0.0))
 
 
 @triton.jit

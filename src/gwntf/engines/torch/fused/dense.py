@@ -11,8 +11,10 @@ import triton.language as tl
 
 from gwntf.engines.torch.fused.arithmetic import (
     LOG_2,
+    NEGLIGIBLE,
     divide_by_power,
     held,
+    hidden,
     mass_times_log2,
     natural_log,
     positive,
@@ -77,7 +79,10 @@ def transport(X, Y, log_u, marginal, terms, sound, columns, after, matrix, trans
     kv = tl.dot(v, forward, input_precision=PRECISION)
     u = divide_by_power(xp, kv, phi, phi_rest, EXACT, NATIVE)
     ku = tl.dot(u, backward, input_precision=PRECISION)
-    good = (clear(v, kv, xp, units, SIZE) & clear(u, ku, yp, units, SIZE)) | (x_sum == 0)
+    lost = tl.sum(hidden(u, xp, kv) + hidden(v, yp, ku), axis=1)
+    phi_sum = tl.sum((u * kv).to(tl.float64), axis=1)
+    good = clear(v, kv, xp, units, SIZE) & clear(u, ku, yp, units, SIZE) & (lost <= NEGLIGIBLE * phi_sum)
+    good = good | (x_sum == 0)
     tl.store(sound + c, good, mask=inside)
     written = wanted & good[:, None]
     if KEEP:
@@ -86,7 +91,6 @@ def transport(X, Y, log_u, marginal, terms, sound, columns, after, matrix, trans
     old = tl.load(marginal + at, mask=wanted, other=0.0)
     tl.store(marginal + at, old + share * moved, mask=written)
     y_sum = tl.sum(y.to(tl.float64), axis=1)
-    phi_sum = tl.sum((u * kv).to(tl.float64), axis=1)
     psi_sum = tl.sum(moved.to(tl.float64), axis=1)
     entropy = LOG_2 * tl.sum(mass_times_log2(u * kv, u, NATIVE), axis=1) + offset_u * phi_sum
     entropy_v = LOG_2 * tl.sum(mass_times_log2(moved, v, NATIVE), axis=1) + offset_v * psi_sum

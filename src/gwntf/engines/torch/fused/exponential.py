@@ -13,8 +13,10 @@ import triton.language as tl
 
 from gwntf.engines.torch.fused.arithmetic import (
     LOG_2,
+    NEGLIGIBLE,
     divide_by_power,
     held,
+    hidden,
     mass_times_log2,
     natural_log,
     positive,
@@ -116,6 +118,15 @@ def clear(given, product, counted, units, SIZE: tl.constexpr):
 
 
 @triton.jit
+def most_hidden(given, counted, product):
+    """Sum of `hidden` over the entries of every column."""
+    most = hidden(given[0], counted[0], product[0])
+    for k in tl.static_range(1, len(given)):
+        most += hidden(given[k], counted[k], product[k])
+    return tl.sum(most, axis=1)
+
+
+@triton.jit
 def start(log_u, xp, base, step, inside, offset, first, ratio, leap, scale, power, rest, SIZE: tl.constexpr,
           BITS: tl.constexpr, PARTS: tl.constexpr, WARM: tl.constexpr, EXACT: tl.constexpr, WIDE: tl.constexpr,
           NATIVE: tl.constexpr):  # fmt: skip
@@ -202,10 +213,11 @@ def solve(c, inside, X, Y, log_u, marginal, terms, sound, columns, after, ratio,
         v = v + (tl.where(x_sum[:, None] > 0, free[k], 0.0),)
     kv = apply(v, ratio, leap, scale, PARTS)
     u = divide(xp, kv, phi, phi_rest, EXACT, NATIVE)
-    good = clear(v, kv, xp, units, SIZE)
     phi_sum, entropy_u = data_side(u, kv, NATIVE)
+    good = clear(v, kv, xp, units, SIZE) & (most_hidden(u, xp, kv) <= NEGLIGIBLE * phi_sum)
     ku = apply(u, ratio, leap, scale, PARTS)
-    good = (good & clear(u, ku, yp, units, SIZE)) | (x_sum == 0)
+    good = good & clear(u, ku, yp, units, SIZE) & (most_hidden(v, yp, ku) <= NEGLIGIBLE * phi_sum)
+    good = good | (x_sum == 0)
     tl.store(sound + c, good, mask=inside)
     written = inside & good
     if KEEP:
