@@ -28,6 +28,7 @@ from gwntf.problem import (
     as_factors,
     as_real_array,
     as_tensor,
+    fill_missing,
     khatri_rao,
     normalise_samples,
     relative_error,
@@ -125,7 +126,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : array-like of shape (n_samples, I_1, ..., I_{N-1})
-            Nonnegative data, samples first.
+            Nonnegative data, samples first. With ``missing="ignore"`` NaN, or the mask of a NumPy masked array,
+            says that an entry was not observed; so it is wherever a method takes X.
         y : None
             Ignored.
 
@@ -185,6 +187,37 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.labels_ = assign(self.embedding_, n_clusters, self.assign_labels, self.random_state)
         return self.labels_
 
+    def fit_impute(self, X: Any, y: Any = None) -> FloatArray:
+        """Factorise X and return it with its missing entries filled in by the fit, graph included.
+
+        Needs ``missing="ignore"`` where entries are missing. It differs from ``fit(X).impute(X)``, which treats X as
+        new samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, I_1, ..., I_{N-1})
+            Nonnegative data, NaN or masked where nothing was observed.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of the shape of X
+            Observed entries as they were given; the others are ``embedding_ @ components_`` in the scale of their
+            sample (`sample_scale_`).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gwntf import NMF
+        >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
+        >>> X[1, 2] = np.nan
+        >>> NMF(1, missing="ignore", max_iter=200, tol=0, random_state=0).fit_impute(X)[1].round(3)
+        array([2., 4., 8.])
+        """
+        self.fit(X, y)
+        return self._fill(self._tensor(X, reset=False), self.embedding_, self.sample_scale_)
+
     # --- new samples ----------------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> FloatArray:
@@ -220,24 +253,37 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         embedding, scale, _ = self._embed(X)
         return self.inverse_transform(embedding * scale[:, None])
 
+    def impute(self, X: Any) -> FloatArray:
+        """Return new samples with their missing entries taken from `reconstruct`, the others as they were given."""
+        embedding, scale, tensor = self._embed(X)
+        return self._fill(tensor, embedding, scale)
+
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """Minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries."""
         embedding, scale, tensor = self._embed(X)
-        model = KruskalRows(embedding * scale[:, None], self.components_.T, tensor.values.shape[1:])
-        return -relative_error(tensor, model)
+        return -relative_error(tensor, self._model(embedding, scale, tensor))
 
     # --- the parts ------------------------------------------------------------------------------------------
 
     def _tensor(self, X: Any, *, reset: bool) -> NonnegativeTensor:
         """Check X and fold its rows."""
         dtype = [self.dtype] if self.dtype else [np.float64, np.float32]
-        values = estimator_data(self, X, reset=reset, allow_nan=self.missing == "ignore", dtype=dtype)
+        values = estimator_data(self, X, reset=reset, missing=self.missing, dtype=dtype)
         folded, sample_shape = self._fold(values)
         if reset:
             self._layout, self.sample_shape_ = values.shape[1:], sample_shape
         elif values.shape[1:] != self._layout:
             raise InputError("X", f"samples of shape {values.shape[1:]}", f"shape {self._layout}")
         return as_tensor(folded, missing=self.missing)
+
+    def _model(self, embedding: FloatArray, scale: FloatArray, tensor: NonnegativeTensor) -> KruskalRows:
+        """Model of samples, each in its own scale, in the order of `tensor`."""
+        return KruskalRows(embedding * scale[:, None], self.components_.T, tensor.values.shape[1:])
+
+    def _fill(self, tensor: NonnegativeTensor, embedding: FloatArray, scale: FloatArray) -> FloatArray:
+        """Fill the holes of samples with their model, in the layout of the X of `fit`."""
+        filled = fill_missing(tensor, self._model(embedding, scale, tensor))
+        return filled.reshape(len(filled), *self._layout)
 
     @contextmanager
     def _watching(self) -> Iterator[list[Callback]]:

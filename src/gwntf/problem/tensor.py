@@ -34,9 +34,9 @@ def as_tensor(X: Any, *, name: str = "X", missing: str = "error", dtype: Any = N
     """Check a nonnegative array of order N >= 2 and bring it into floating point.
 
     float32 and float64 are kept, everything else becomes float64, unless `dtype` asks for one of the two.
-    With ``missing="ignore"`` NaN means "not observed".
+    With ``missing="ignore"`` NaN and the mask of a masked array mean "not observed".
     """
-    values = _as_floats(X, name, dtype)
+    values = _as_floats(masked_to_nan(X, name=name, missing=missing), name, dtype)
     if values.ndim < 2:
         raise InputError(name, f"{values.ndim} dimension(s)", "2 or more dimensions, samples first")
     if values.size == 0:
@@ -53,6 +53,24 @@ def as_tensor(X: Any, *, name: str = "X", missing: str = "error", dtype: Any = N
     if unseen.size:
         raise InputError(name, f"no observed entry in sample {unseen[0]}", "at least one in every sample")
     return NonnegativeTensor(_nonnegative(np.where(holes, 0, values), name), ~holes)
+
+
+def masked_to_nan(X: Any, *, name: str = "X", missing: str = "error") -> Any:
+    """Write the mask of a masked array into its entries, as NaN; anything else is returned as it is.
+
+    What lies under the mask is never looked at. float32 stays float32, everything else becomes float64.
+    """
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    count = int(np.ma.getmaskarray(X).sum())
+    if count and missing == "error":
+        allowed = "no mask, or missing='ignore' to treat masked entries as not observed"
+        raise InputError(name, f"{count} masked entries", allowed)
+    if not count:
+        return X.data
+    if X.dtype.kind not in "fiub":
+        raise InputError(name, f"entries of type {X.dtype}", "an array of real numbers")
+    return X.astype(X.dtype if X.dtype == np.float32 else np.float64).filled(np.nan)
 
 
 def fold_samples(X: FloatArray, sample_shape: tuple[int, ...] | None) -> FloatArray:
@@ -107,6 +125,15 @@ class Rows(Protocol):
         ...
 
 
+def fill_missing(tensor: NonnegativeTensor, model: Rows) -> FloatArray:
+    """Copy the entries, with those of the model where nothing was observed, a block of samples at a time."""
+    filled = tensor.values.copy()
+    if tensor.observed is not None:
+        for rows in sample_blocks(filled.shape):
+            np.copyto(filled[rows], model[rows], where=~tensor.observed[rows], casting="same_kind")
+    return filled
+
+
 def relative_error(tensor: NonnegativeTensor, model: Rows) -> float:
     """|X - X^| / |X| over the observed entries, in the Frobenius norm, a block of samples at a time."""
     errors, sizes = [], []
@@ -131,6 +158,8 @@ def _norm(values: FloatArray) -> float:
 
 def as_real_array(values: Any, name: str, allowed: str = "an array of real numbers") -> NDArray[Any]:
     """Return an array of real numbers of any kind, or say which argument is none."""
+    if np.ma.is_masked(values):
+        raise InputError(name, "masked entries", allowed)
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as error:
