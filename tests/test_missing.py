@@ -6,15 +6,16 @@ import warnings
 
 import numpy as np
 import pytest
-from tests.oracles import fibers, kruskal, plan
-from sklearn.impute import KNNImputer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 from sklearn.model_selection import GridSearchCV
 
-from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, objective
+from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, neighbor_graph, objective
 from gwntf.core import InputError
 from gwntf.datasets import load_digits_tensor
-from gwntf.geometry import neighbor_graph
-from gwntf.problem import as_tensor, reconstruct
+from gwntf.problem import reconstruct
+from tests.oracles import fibers, kruskal, plan
 
 METHODS = {
     "NMF": NMF,
@@ -56,7 +57,9 @@ def test_a_mask_means_what_nan_means(name, small):
     by_nan, by_mask = (METHODS[name](3, **RUN).fit(given) for given in (holed, cover))
     np.testing.assert_array_equal(by_mask.embedding_, by_nan.embedding_)
     for method in ("transform", "reconstruct", "impute", "score"):
-        first, second = (getattr(model, method)(given) for model, given in ((by_nan, holed), (by_mask, cover)))
+        first, second = (
+            getattr(model, method)(given) for model, given in ((by_nan, holed), (by_mask, cover))
+        )
         np.testing.assert_array_equal(second, first)
         assert type(second) is type(first)
 
@@ -200,7 +203,9 @@ def test_objective_takes_a_mask(small):
 
 def test_a_grid_search_takes_masked_arrays(small):
     X, hidden = small
-    search = GridSearchCV(NMF(**{**RUN, "max_iter": 200}), {"n_components": [1, 4]}, cv=3, error_score="raise")
+    search = GridSearchCV(
+        NMF(**{**RUN, "max_iter": 200}), {"n_components": [1, 4]}, cv=3, error_score="raise"
+    )
     by_mask, by_nan = (
         search.fit(given.reshape(12, -1)).cv_results_["mean_test_score"].copy()
         for given in (masked(X, hidden), np.where(hidden, np.nan, X))
@@ -218,17 +223,86 @@ def test_a_pixel_that_no_sample_shows_is_filled_by_the_axes_of_a_tensor():
     assert hidden_error(model.fit_impute(masked(X, hidden)), X, hidden) < 0.02
 
 
-def fill(estimator, X, hidden):
-    with warnings.catch_warnings(action="ignore"):
-        return hidden_error(estimator.fit_impute(np.where(hidden, np.nan, X)), X, hidden)
+def factorise(X, hidden, make, rank, **params):
+    """Error of a fit on the hidden entries."""
+    estimator = make(rank, missing="ignore", tol=0, random_state=0, **params)
+    return hidden_error(estimator.fit_impute(np.where(hidden, np.nan, X).astype(np.float32)), X, hidden)
 
 
-def mean_fill_error(X, hidden):
-    mean = np.ma.MaskedArray(X, hidden).mean(axis=0).filled(0)
-    return hidden_error(np.broadcast_to(mean, X.shape), X, hidden)
+def by_rows(imputer, X, hidden):
+    """Error of an imputer of scikit-learn on the hidden entries."""
+    return hidden_error(imputer.fit_transform(np.where(hidden, np.nan, X)), X, hidden)
 
 
-def knn_error(X, hidden):
-    rows = np.where(hidden, np.nan, X).reshape(len(X), -1)
-    filled = KNNImputer(n_neighbors=5, keep_empty_features=True).fit_transform(rows)
-    return hidden_error(filled.reshape(X.shape), X, hidden)
+@pytest.fixture(scope="module")
+def digits():
+    X = load_digits_tensor()[0].reshape(-1, 64)
+    return X, holes(X)
+
+
+def test_hidden_pixels_of_digits_are_filled_better_than_by_neighbours_regressions_or_means(digits):
+    X, hidden = digits
+    graph = {"graph_reg": 1.0, "n_neighbors": 8, "graph_weight": "self-tuning"}
+    ours = factorise(X, hidden, GWNTF, 250, costs=(None, None), max_iter=200, **graph)
+    assert ours < 0.6 * by_rows(SimpleImputer(keep_empty_features=True), X, hidden)
+    assert ours < by_rows(KNNImputer(n_neighbors=5, keep_empty_features=True), X, hidden)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        assert ours < by_rows(IterativeImputer(max_iter=3, keep_empty_features=True), X, hidden)
+
+
+def test_a_graph_of_the_filled_digits_fills_them_better(digits):
+    """Samples of which pixels are missing find better neighbours once they are filled in."""
+    X, hidden = digits
+    X, hidden = X[:600], hidden[:600]
+    holed = np.where(hidden, np.nan, X)
+    model = GWNTF(
+        80, costs=(None, None), graph_reg=1.0, max_iter=150, tol=0, missing="ignore", random_state=0
+    )
+    first = model.fit_impute(holed)
+    second = model.set_params(graph=neighbor_graph(first)).fit_impute(holed)
+    assert hidden_error(second, X, hidden) < 0.97 * hidden_error(first, X, hidden)
+
+
+def test_a_graph_of_an_array_is_the_graph_of_a_fit(small):
+    X, hidden = small
+    params = {"n_neighbors": 3, "graph_weight": "self-tuning"}
+    model = GNCP(2, sample_norm=None, **params, **RUN).fit(masked(X, hidden))
+    made = neighbor_graph(masked(X, hidden), 3, weight="self-tuning", missing="ignore")
+    np.testing.assert_array_equal(made.toarray(), model.graph_.toarray())
+    for bad in ({"n_neighbors": 0}, {"weight": "heavy"}, {"metric": "taxi"}, {"missing": "drop"}):
+        with pytest.raises(InputError, match=f"{next(iter(bad))}: got"):
+            neighbor_graph(X, **bad)
+    with pytest.raises(InputError, match="masked entries"):
+        neighbor_graph(masked(X, hidden))
+
+
+def test_hidden_pixels_of_coil20_at_rank_60(coil20):
+    X = coil20[0].reshape(-1, 1024)
+    hidden = holes(X)
+    assert factorise(X, hidden, NMF, 60, max_iter=150) < 0.25
+    assert by_rows(SimpleImputer(), X, hidden) > 0.5
+
+
+def test_hidden_pixels_of_coil20_are_filled_better_than_by_neighbours(coil20):
+    X = coil20[0].reshape(-1, 1024)
+    hidden = holes(X)
+    settings = {"costs": (None, None), "graph_reg": 0.1, "n_neighbors": 3, "max_iter": 200}
+    assert factorise(X, hidden, GWNTF, 300, **settings) < by_rows(KNNImputer(n_neighbors=5), X, hidden)
+
+
+def test_new_samples_are_filled_far_better_than_by_means(digits):
+    X, hidden = digits
+    old, new, gone = X[:1000], X[1000:], hidden[1000:]
+    model = NMF(12, missing="ignore", max_iter=200, tol=1e-5, random_state=0)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        filled = model.fit(old).impute(np.where(gone, np.nan, new))
+    mean = np.broadcast_to(old.mean(axis=0), new.shape)
+    assert hidden_error(filled, new, gone) < 0.75 * hidden_error(mean, new, gone)
+
+
+def test_reconstruction_takes_noise_away(digits):
+    X, _ = digits
+    noisy = np.random.default_rng(0).poisson(X / 4).astype(float) * 4
+    model = GWNTF(15, costs=(None, None), graph_reg=0, max_iter=200, tol=0, random_state=0).fit(noisy)
+    noise, rest = (np.linalg.norm(given - X) for given in (noisy, model.reconstruct(noisy)))
+    assert rest < 0.85 * noise

@@ -70,7 +70,7 @@ def masked_to_nan(X: Any, *, name: str = "X", missing: str = "error") -> Any:
         return X.data
     if X.dtype.kind not in "fiub":
         raise InputError(name, f"entries of type {X.dtype}", "an array of real numbers")
-    return X.astype(X.dtype if X.dtype == np.float32 else np.float64).filled(np.nan)
+    return np.ma.filled(X.astype(X.dtype if X.dtype == np.float32 else np.float64), np.nan)
 
 
 def fold_samples(X: FloatArray, sample_shape: tuple[int, ...] | None) -> FloatArray:
