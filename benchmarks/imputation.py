@@ -177,7 +177,8 @@ STUDIES = {
                 KNNImputer(n_neighbors=5, weights="distance", keep_empty_features=True),
             ),
             peer("scikit-learn IterativeImputer", IterativeImputer(random_state=0, keep_empty_features=True)),
-            fit("NCP", NCP, 20, max_iter=200),
+            fit("NCP", NCP, 10, max_iter=200),
+            fit("NMF", NMF, 10, max_iter=200),
             fit("NMF", NMF, 20, max_iter=200),
             fit("KL, tensor, graph", GWNTF, 160, max_iter=200, graph_reg=1, **DIGITS_GRAPH, **KL_TENSOR),
             fit(

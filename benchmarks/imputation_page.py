@@ -26,8 +26,9 @@ NAMES = ("coil20", "digits")
 
 def write_page() -> None:
     """Put what the results on disk say into the page, and draw its picture."""
-    for name in NAMES:
-        record = json.loads((RESULTS / f"imputation-{name}.json").read_text(encoding="utf-8"))
+    paths = {name: RESULTS / f"imputation-{name}.json" for name in NAMES}
+    for name in (name for name, path in paths.items() if path.exists()):
+        record = json.loads(paths[name].read_text(encoding="utf-8"))
         replace_between(PAGE, name, comparison(record))
         replace_between(PAGE, f"{name} held out", held_out(record))
     draw_fills(DOCS / "images" / "missing.png")
