@@ -44,9 +44,13 @@ def comparison(record: Mapping[str, Any]) -> str:
         lines.append(f"| {line['method']} | {rank} | {figure} | {np.mean(line['seconds']):.3g} |")
     seeds = record["seeds"]
     spread = max(float(np.ptp(line["errors"])) for line in record["table"])
-    about = (
-        f"Means over the holes of seeds {', '.join(map(str, seeds))}, which differ by at most {spread:.3f}."
-    )
+    if len(seeds) > 1:
+        numbers = ", ".join(map(str, seeds))
+        about = (
+            f"Means over the holes of seeds {numbers}; the errors of a line differ by at most {spread:.3f}."
+        )
+    else:
+        about = f"The holes of seed {seeds[0]}."
     return "\n".join([*lines, "", f"{about} `{record['command']}`."])
 
 

@@ -64,7 +64,9 @@ def test_missing_data_page_shows_the_committed_table(name):
     assert ours < min(error for (_, rank), error in errors.items() if not rank)
     held = page.split(f"<!-- begin {name} held out -->")[1].split(f"<!-- end {name} held out -->")[0]
     for line in record["held_out"]:
-        row = next(r for r in held.splitlines() if r.startswith(f"| {line['rank']} | {line['graph_reg']:g} |"))
+        row = next(
+            r for r in held.splitlines() if r.startswith(f"| {line['rank']} | {line['graph_reg']:g} |")
+        )
         assert [f"{line[key]:.3f}" for key in ("held_out", "hidden")] == re.findall(r"\d\.\d{3}", row)
 
 
