@@ -207,6 +207,24 @@ def test_new_samples_that_settle_one_by_one_equal_the_reference(name):
 
 
 @every_engine
+@pytest.mark.parametrize("model", [GWNTF(4, graph_reg=10.0), GNMF(4)], ids=["transport", "least squares"])
+def test_filled_entries_equal_the_reference(name, model):
+    """Holes as NaN on the reference and under a mask on the other; of the fit and of new samples."""
+    X = load_digits_tensor()[0][:60]
+    hidden = np.random.default_rng(0).random(X.shape) < 0.2
+    holed, masked = np.where(hidden, np.nan, X), np.ma.MaskedArray(np.where(hidden, -1, X), mask=hidden)
+    model.set_params(max_iter=8, tol=0, random_state=0, dtype="float64", missing="ignore")
+    found = []
+    for engine, given in (("numpy", holed), (name, masked)):
+        fitted = model.set_params(engine=engine).fit_impute(given)
+        found.append((fitted, model.impute(given[:10])))
+    for a, b, gone in zip(*found, (hidden, hidden[:10]), strict=True):
+        assert type(b) is np.ndarray
+        np.testing.assert_array_equal(b[~gone], X[: len(b)][~gone])
+        np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-12)
+
+
+@every_engine
 def test_the_same_seed_gives_the_same_bits(name):
     X = load_digits_tensor()[0][:150]
     model = GWNTF(8, max_iter=5, tol=0, random_state=3, engine=name)

@@ -71,6 +71,25 @@ def test_every_method_gives_back_what_it_was_given():
         assert labels.dtype.kind == "i"
 
 
+def test_holes_are_filled_in_what_was_given():
+    """A tensor for a tensor, whose own entries stay as they are, and a NumPy array for a masked one."""
+    X = digits()
+    hidden = np.random.default_rng(0).random(X.shape) < 0.2
+    tensor, masked = torch.from_numpy(np.where(hidden, np.nan, X)), np.ma.MaskedArray(X, mask=hidden)
+    by_tensor, by_mask = small(missing="ignore"), small(missing="ignore", engine="torch")
+    for method in ("fit_impute", "impute"):
+        filled, other = getattr(by_tensor, method)(tensor), getattr(by_mask, method)(masked)
+        assert isinstance(filled, torch.Tensor)
+        assert type(other) is np.ndarray
+        np.testing.assert_array_equal(filled.numpy(), other)
+        np.testing.assert_array_equal(other[~hidden], X[~hidden])
+        assert tensor.isnan().numpy()[hidden].all()
+    whole = torch.from_numpy(X)
+    assert by_tensor.set_params(dtype="float64").impute(whole).data_ptr() != whole.data_ptr()
+    with pytest.raises(InputError, match="masked entries"):
+        small(engine="torch").fit(masked)
+
+
 @pytest.mark.parametrize("engine", ["numpy", "cpu"])
 def test_engines_of_the_host_also_give_tensors_back(engine):
     X = digits()

@@ -28,6 +28,7 @@ from gwntf.problem import (
     as_factors,
     as_real_array,
     check_values,
+    fill_missing,
     khatri_rao,
     normalise_samples,
     relative_error,
@@ -129,7 +130,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : array-like of shape (n_samples, I_1, ..., I_{N-1})
-            Nonnegative data, samples first. A torch tensor stays on its device, and so do the results.
+            Nonnegative data, samples first. A torch tensor stays on its device, and so do the results. With
+            ``missing="ignore"`` NaN, or the mask of a NumPy masked array, says that an entry was not observed; so it is
+            wherever a method takes X.
         y : None
             Ignored.
 
@@ -194,6 +197,40 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.labels_ = assign(to_host(self.embedding_), n_clusters, self.assign_labels, self.random_state)
         return self.labels_
 
+    def fit_impute(self, X: Any, y: Any = None) -> Array:
+        """Factorise X and return it with its missing entries filled in by the fit, graph included.
+
+        Needs ``missing="ignore"`` where entries are missing. It differs from ``fit(X).impute(X)``, which treats X as
+        new samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, I_1, ..., I_{N-1})
+            Nonnegative data, NaN or masked where nothing was observed.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        array of the shape and the kind of X
+            In the number type of the fit: observed entries as they were given; the others are
+            ``embedding_ @ components_`` in the scale of their sample (`sample_scale_`).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gwntf import NMF
+        >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
+        >>> X[1, 2] = np.nan
+        >>> NMF(1, missing="ignore", max_iter=200, tol=0, random_state=0).fit_impute(X)[1].round(3)
+        array([2., 4., 8.])
+        """
+        self.fit(X, y)
+        engine = self._engine(X)
+        with engine.session(X):
+            embedding, scale = engine.asarray(self.embedding_), engine.asarray(self.sample_scale_)
+            return engine.as_given(self._fill(embedding, scale, self._tensor(X, engine, reset=False)), X)
+
     # --- new samples ----------------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> Array:
@@ -234,13 +271,18 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             embedding, scale, _ = self._embed(X, engine)
             return engine.as_given(self._model(engine, embedding * scale[:, None]), X)
 
+    def impute(self, X: Any) -> Array:
+        """Return new samples with their missing entries taken from `reconstruct`, the others as they were given."""
+        engine = self._engine(X)
+        with engine.session(X):
+            return engine.as_given(self._fill(*self._embed(X, engine)), X)
+
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """Minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries."""
         engine = self._engine(X)
         with engine.session(X):
             embedding, scale, tensor = self._embed(X, engine)
-            others = engine.asarray(self.components_, engine.dtype(embedding)).T
-            return -relative_error(tensor, KruskalRows(embedding * scale[:, None], others, tensor.shape[1:]))
+            return -relative_error(tensor, self._rows(embedding, scale, tensor))
 
     # --- the parts ------------------------------------------------------------------------------------------
 
@@ -250,9 +292,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _tensor(self, X: Any, engine: Engine, *, reset: bool) -> NonnegativeTensor:
         """Check X, bring it to the engine and fold its rows."""
-        allow_nan = self.missing == "ignore"
         dtype = self.dtype or engine.default_dtype
-        values = estimator_data(self, X, engine=engine, reset=reset, allow_nan=allow_nan, dtype=dtype)
+        values = estimator_data(self, X, engine=engine, reset=reset, missing=self.missing, dtype=dtype)
         layout = tuple(values.shape[1:])
         folded, sample_shape = self._fold(values)
         if reset:
@@ -267,6 +308,15 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         wide = np.result_type(engine.dtype(embedding), engine.dtype(components))
         rows = engine.asarray(embedding, wide) @ engine.asarray(components, wide)
         return rows.reshape(rows.shape[0], *self._layout)
+
+    def _rows(self, embedding: Array, scale: Array, tensor: NonnegativeTensor) -> KruskalRows:
+        """Return the model of samples, each in its own scale, in the order of `tensor`."""
+        others = tensor.engine.asarray(self.components_, tensor.dtype).T
+        return KruskalRows(embedding * scale[:, None], others, tensor.shape[1:])
+
+    def _fill(self, embedding: Array, scale: Array, tensor: NonnegativeTensor) -> Array:
+        """Fill the holes of samples with their model, in the layout of the X of `fit`."""
+        return fill_missing(tensor, self._rows(embedding, scale, tensor)).reshape(-1, *self._layout)
 
     @contextmanager
     def _watching(self) -> Iterator[list[Callback]]:

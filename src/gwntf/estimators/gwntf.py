@@ -70,7 +70,7 @@ class GWNTF(Graph, PerModeTransport):
     sample_norm : {"l2", "l1"} or None, default="l2"
         Norm to which samples are scaled before anything else.
     missing : {"error", "ignore"}, default="error"
-        Whether NaN is an error or an entry that was not observed.
+        Whether NaN, or the mask of a masked array, is an error or says that an entry was not observed.
     init : {"random", "nndsvd"} or list of arrays, default="random"
         Starting factors, samples first.
     n_init : int, default=1
