@@ -20,8 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from gwntf.core import FloatArray, InputError, Status
 from gwntf.engines import ENGINES, get_engine
-from gwntf.estimators.labels import ASSIGN_LABELS, assign, check_clusters
+from gwntf.estimators.labels import ASSIGN_LABELS, Training, assign, check_clusters, nearest_label
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples, estimator_data
+from gwntf.geometry import Ties
 from gwntf.problem import (
     KruskalRows,
     NonnegativeTensor,
@@ -117,6 +118,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Return the graph on the samples and its weight; without `parts.Graph` there is none."""
         return None, 0.0
 
+    def _ties(self, tensor: NonnegativeTensor) -> Ties | None:  # noqa: ARG002
+        """Return what ties new samples to those of the fit; without `parts.Graph` nothing does."""
+        return None
+
     # --- fitting --------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
@@ -157,6 +162,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 callbacks=callbacks,
             )
         self.__dict__.pop("labels_", None)
+        self._seen = Training(raw)
         self.factors_ = result.factors
         self.embedding_ = result.factors[0]
         self.components_ = khatri_rao(result.factors[1:]).T
@@ -179,16 +185,36 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int_]:
         """Factorise X and return the cluster labels of its samples, also kept in `labels_`."""
         self._validate_params()
-        n_clusters = self.n_components if self.n_clusters is None else self.n_clusters
-        check_clusters(n_clusters, count_samples(X), self.n_components, self.assign_labels)
+        check_clusters(self._clusters, count_samples(X), self.n_components, self.assign_labels)
         self.fit(X, y)
-        self.labels_ = assign(self.embedding_, n_clusters, self.assign_labels, self.random_state)
+        self.labels_ = self._training_labels()
         return self.labels_
 
     # --- new samples ----------------------------------------------------------------------------------------
 
+    def predict(self, X: Any) -> NDArray[np.int_]:
+        """Give new samples the cluster labels of the nearest training samples.
+
+        Each sample takes the label of the training sample whose embedding has the nearest direction, both embedded by
+        `transform`: the embedding of the fit may know a graph that `transform` does not. Labels are those of
+        `fit_predict`; after a plain `fit` they are found on the first call. Until that call the estimator holds a
+        reference to the training data, and from then on to their embedding.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples of the shape seen in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        embedding, *_ = self._embed(X)
+        labels = self._training_labels()
+        return nearest_label(embedding, self._training_rows(), labels)
+
     def transform(self, X: Any) -> FloatArray:
-        """Embed new samples with the other factors fixed and no graph.
+        """Embed new samples with the other factors fixed and no graph, unless `extend_graph` is set.
 
         Parameters
         ----------
@@ -253,16 +279,40 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Embedding and scale of new samples, and the samples as a tensor."""
         check_is_fitted(self)
         raw = self._tensor(X, reset=False)
-        tensor, scale = normalise_samples(raw, self.sample_norm)
-        problem = Problem(tensor, self._loss_of_new_samples())
-        stopping = Stopping(self.max_iter, self.tol)
-        embedding, unsettled = project(problem, self.factors_[1:], stopping, get_engine(self.engine))
+        embedding, scale, unsettled = self._project(raw)
         if unsettled and self.tol > 0:
             message = (
                 f"{unsettled} of {len(embedding)} new samples had not settled: raise `max_iter` or `tol`."
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         return embedding, scale, raw
+
+    def _project(self, raw: NonnegativeTensor) -> tuple[FloatArray, FloatArray, int]:
+        """Embedding and scale of samples as new ones, and how many had not settled."""
+        tensor, scale = normalise_samples(raw, self.sample_norm)
+        problem = Problem(tensor, self._loss_of_new_samples())
+        stopping, engine = Stopping(self.max_iter, self.tol), get_engine(self.engine)
+        embedding, unsettled = project(problem, self.factors_[1:], stopping, engine, self._ties(tensor))
+        return embedding, scale, unsettled
+
+    @property
+    def _clusters(self) -> int:
+        return self.n_components if self.n_clusters is None else self.n_clusters
+
+    def _training_labels(self) -> NDArray[np.int_]:
+        """Label the training samples, once."""
+        if self._seen.labels is None:
+            n_samples, rank = self.embedding_.shape
+            check_clusters(self._clusters, n_samples, rank, self.assign_labels)
+            self._seen.labels = assign(self.embedding_, self._clusters, self.assign_labels, self.random_state)
+        return self._seen.labels
+
+    def _training_rows(self) -> FloatArray:
+        """Embed the training samples as new ones, once."""
+        seen = self._seen
+        if isinstance(seen.samples, NonnegativeTensor):
+            seen.samples = self._project(seen.samples)[0]
+        return seen.samples
 
     def _warn_unless_converged(self) -> None:
         if self.status_ in (Status.ROSE, Status.DIVERGED) or (

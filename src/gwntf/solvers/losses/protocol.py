@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from gwntf.core import Array, FloatArray
 from gwntf.engines import Engine
-from gwntf.geometry import SampleGraph
+from gwntf.geometry import SampleGraph, SampleTies
 from gwntf.problem import NonnegativeTensor
 from gwntf.transport import PlanTerms
 
@@ -90,8 +90,8 @@ class Loss(Protocol):
         """Evaluate more exactly from now on, and say whether that was possible."""
         ...
 
-    def sample_step(self, factors: Sequence[Array]) -> tuple[Array, Array]:
-        """One step of every sample by itself, without graph; also the value of each sample before it."""
+    def sample_step(self, factors: Sequence[Array], ties: SampleTies | None) -> tuple[Array, Array]:
+        """One step of every new sample by itself; also the data term of each sample before it."""
         ...
 
 
