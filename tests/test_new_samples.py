@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, InputError
 from gwntf.core import Relaxation
@@ -336,6 +337,17 @@ def test_predict_says_when_there_are_too_many_clusters(digits):
     model = small(n_clusters=50).fit(digits[0][:20])
     with pytest.raises(InputError, match="n_clusters"):
         model.predict(digits[0][:3])
+
+
+def test_predict_needs_training_samples_embedded_like_new_ones(digits):
+    """The nearest row of `embedding_`, which knows the graph, is a wrong one for a sample that does not."""
+    X, y = digits[0].astype(np.float32), digits[1]
+    train, held = slice(0, None, 2), slice(1, None, 2)
+    model = GWNTF.for_clustering(10, random_state=0)
+    labels = model.fit_predict(X[train])
+    own = normalize(model.transform(X[held])) @ normalize(model.embedding_).T
+    naive = clustering_accuracy(y[held], labels[own.argmax(axis=1)])
+    assert clustering_accuracy(y[held], model.predict(X[held])) > naive + 0.2
 
 
 def test_predicted_clusters_of_held_out_digits_beat_k_means_on_nmf(digits):
