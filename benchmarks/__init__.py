@@ -1,5 +1,6 @@
 """How fast the library is: every case side by side with its peers, in one process.
 
 `python -m benchmarks` (or `make bench`) runs all cases and writes `results/`, `docs/performance.md` and its picture;
-`python -m benchmarks NAME` runs one. `harness` measures, `report` writes, every other file holds cases.
+`python -m benchmarks NAME` runs one. `harness` measures, `report` writes, every other file holds cases,
+but for two that write pages of their own: `python -m benchmarks.held_out` and `python -m benchmarks.stability`.
 """
