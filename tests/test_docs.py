@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
+from benchmarks.held_out import body as body_of_held_out
+from benchmarks.stability import body as body_of_stability
 
 from gwntf.evaluation import SCORES
 
@@ -120,7 +122,38 @@ def test_page_on_pictures_names_every_function_of_the_room():
 
 
 def test_tests_named_in_the_documents_exist():
-    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "mathematics.md").read_text()))
+    pages = "".join(page.read_text() for page in (ROOT / "docs").glob("*.md"))
+    named = set(re.findall(r"`(test_\w+)`", pages))
     code = "".join(file.read_text() for file in (ROOT / "tests").glob("*.py"))
     assert named
     assert [name for name in named if f"def {name}(" not in code] == []
+
+
+def bench_results(name):
+    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())
+
+
+def test_new_samples_page_shows_the_committed_scores():
+    content = bench_results("held-out")
+    assert content["splits"] >= 10
+    assert body_of_held_out(content["scores"]) in (ROOT / "docs" / "new_samples.md").read_text()
+    for methods in content["scores"].values():
+        tied, plain, nmf = (
+            sum(methods[name]["acc"])
+            for name in (
+                "GWNTF.for_clustering, extend_graph=True",
+                "GWNTF.for_clustering, extend_graph=False",
+                "scikit-learn's NMF, k-means",
+            )
+        )
+        assert tied > plain > nmf
+
+
+def test_model_selection_page_shows_the_committed_curves():
+    content = bench_results("stability")
+    assert (
+        body_of_stability(content["curves"], content["misses"])
+        in (ROOT / "docs" / "model_selection.md").read_text()
+    )
+    assert content["curves"]["NCP on a tensor of rank 4"]["best_rank"] == 4
+    assert {miss for misses in content["misses"].values() for miss in misses} <= {0, 1}

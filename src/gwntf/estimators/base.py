@@ -18,10 +18,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gwntf.core import Array, InputError, Status
+from gwntf.core import Array, FloatArray, InputError, Status
 from gwntf.engines import ENGINES, PRECISIONS, Engine, get_engine, is_foreign, to_host
-from gwntf.estimators.labels import ASSIGN_LABELS, assign, check_clusters
+from gwntf.estimators.labels import ASSIGN_LABELS, Training, assign, check_clusters, nearest_label
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples, estimator_data
+from gwntf.geometry import Ties
 from gwntf.problem import (
     KruskalRows,
     NonnegativeTensor,
@@ -122,6 +123,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Return the graph on the samples and its weight; without `parts.Graph` there is none."""
         return None, 0.0
 
+    def _ties(self, tensor: NonnegativeTensor) -> Ties | None:  # noqa: ARG002
+        """Return what ties new samples to those of the fit; without `parts.Graph` nothing does."""
+        return None
+
     # --- fitting --------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
@@ -172,6 +177,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 callbacks=callbacks,
             )
         self.__dict__.pop("labels_", None)
+        self._seen = Training(X)
         others = khatri_rao(result.factors[1:])
         self.reconstruction_err_ = relative_error(tensor, KruskalRows(result.factors[0], others, shape[1:]))
         self.factors_ = [engine.as_given(factor, X) for factor in result.factors]
@@ -191,10 +197,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int_]:
         """Factorise X and return the cluster labels of its samples, also kept in `labels_`."""
         self._validate_params()
-        n_clusters = self.n_components if self.n_clusters is None else self.n_clusters
-        check_clusters(n_clusters, count_samples(X), self.n_components, self.assign_labels)
+        check_clusters(self._clusters, count_samples(X), self.n_components, self.assign_labels)
         self.fit(X, y)
-        self.labels_ = assign(to_host(self.embedding_), n_clusters, self.assign_labels, self.random_state)
+        self.labels_ = self._training_labels()
         return self.labels_
 
     def fit_impute(self, X: Any, y: Any = None) -> Array:
@@ -233,8 +238,31 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # --- new samples ----------------------------------------------------------------------------------------
 
+    def predict(self, X: Any) -> NDArray[np.int_]:
+        """Give new samples the cluster labels of the nearest training samples.
+
+        Each sample takes the label of the training sample whose embedding has the nearest direction, both embedded by
+        `transform`: the embedding of the fit may know a graph that `transform` does not. Labels are those of
+        `fit_predict`; after a plain `fit` they are found on the first call. Until that call the estimator refers to
+        the X of `fit`, which must stay as it was, and from then on holds its embedding.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples of the shape seen in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        engine = self._engine(X)
+        with engine.session(X):
+            embedding = engine.to_numpy(self._embed(X, engine)[0])
+        labels = self._training_labels()
+        return nearest_label(embedding, self._training_rows(), labels)
+
     def transform(self, X: Any) -> Array:
-        """Embed new samples with the other factors fixed and no graph.
+        """Embed new samples with the other factors fixed and no graph, unless `extend_graph` is set.
 
         Parameters
         ----------
@@ -332,16 +360,44 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Embedding and scale of new samples, and the samples as a tensor."""
         check_is_fitted(self)
         raw = self._tensor(X, engine, reset=False)
-        tensor, scale = normalise_samples(raw, self.sample_norm)
-        problem = Problem(tensor, self._loss_of_new_samples())
-        stopping = Stopping(self.max_iter, self.tol)
-        embedding, unsettled = project(problem, self.factors_[1:], stopping, engine)
+        embedding, scale, unsettled = self._project(raw)
         if unsettled and self.tol > 0:
             message = (
                 f"{unsettled} of {len(embedding)} new samples had not settled: raise `max_iter` or `tol`."
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         return embedding, scale, raw
+
+    def _project(self, raw: NonnegativeTensor) -> tuple[Array, Array, int]:
+        """Embedding and scale of samples as new ones, and how many had not settled."""
+        tensor, scale = normalise_samples(raw, self.sample_norm)
+        problem = Problem(tensor, self._loss_of_new_samples())
+        stopping, ties = Stopping(self.max_iter, self.tol), self._ties(tensor)
+        embedding, unsettled = project(problem, self.factors_[1:], stopping, raw.engine, ties)
+        return embedding, scale, unsettled
+
+    @property
+    def _clusters(self) -> int:
+        return self.n_components if self.n_clusters is None else self.n_clusters
+
+    def _training_labels(self) -> NDArray[np.int_]:
+        """Label the training samples, once."""
+        if self._seen.labels is None:
+            n_samples, rank = self.embedding_.shape
+            check_clusters(self._clusters, n_samples, rank, self.assign_labels)
+            embedding = to_host(self.embedding_)
+            self._seen.labels = assign(embedding, self._clusters, self.assign_labels, self.random_state)
+        return self._seen.labels
+
+    def _training_rows(self) -> FloatArray:
+        """Embed the training samples as new ones, once."""
+        seen = self._seen
+        if seen.rows is None:
+            engine = self._engine(seen.given)
+            with engine.session(seen.given):
+                raw = self._tensor(seen.given, engine, reset=False)
+                seen.rows, seen.given = engine.to_numpy(self._project(raw)[0]), None
+        return seen.rows
 
     def _warn_unless_converged(self) -> None:
         if self.status_ in (Status.ROSE, Status.DIVERGED) or (

@@ -12,14 +12,12 @@ from scipy.sparse import coo_array, csr_array, issparse, triu
 
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine
+from gwntf.geometry.edge_weights import GRAPH_WEIGHTS, SCALE_NEIGHBOR, Ends, edge_weights
 from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, check_complete, graph_features
 from gwntf.geometry.neighbors import nearest_rows
 from gwntf.geometry.pairwise import NOISE, pairwise_distances, row_length
 from gwntf.problem import NonnegativeTensor, as_real_array, as_tensor
 
-GRAPH_WEIGHTS = ("binary", "cosine", "self-tuning")
-
-_SCALE_NEIGHBOR = 7
 _BLOCK_ENTRIES = 2**24
 
 
@@ -93,15 +91,11 @@ def neighbor_graph(
     count = min(n_neighbors, size - 1)
     if count < 1:
         return csr_array((size, size), dtype=np.float64)
-    scale = min(_SCALE_NEIGHBOR, size - 1)
-    distance, index = _nearest(tensor, max(count, scale), metric)
-    near, neighbor = distance[:, :count], index[:, :count]
-    if weight == "self-tuning":
-        values = _self_tuning(near, distance[:, scale - 1], neighbor)
-    elif weight == "cosine":
-        values = _cosines(tensor, neighbor)
-    else:
-        values = np.ones_like(near)
+    scale = min(SCALE_NEIGHBOR, size - 1)
+    distance, index = nearest_samples(tensor, max(count, scale), metric)
+    ends = Ends(tensor, distance[:, scale - 1])
+    neighbor = index[:, :count]
+    values = edge_weights(weight, distance[:, :count], neighbor, ends, ends)
     row = np.repeat(np.arange(size), count)
     directed = coo_array((values.ravel(), (row, neighbor.ravel())), shape=(size, size)).tocsr()
     return _tidy(directed.maximum(directed.T))
@@ -159,7 +153,7 @@ def _tidy(graph: csr_array) -> csr_array:
     return tidy
 
 
-def _nearest(
+def nearest_samples(
     tensor: NonnegativeTensor, count: int, metric: GraphMetric
 ) -> tuple[FloatArray, NDArray[np.intp]]:
     """Distances d and indices of the nearest other samples, in order; each sample's own row left out."""
@@ -193,22 +187,3 @@ def _nearest_observed(
         distances.append(np.take_along_axis(distance, order, axis=1))
         indices.append(order)
     return np.concatenate(distances), np.concatenate(indices)
-
-
-def _self_tuning(near: FloatArray, scale: FloatArray, index: NDArray[np.intp]) -> FloatArray:
-    """exp(-d_ij^2 / (s_i s_j)); equal samples have weight one even where a scale is zero."""
-    product = scale[:, None] * scale[index]
-    ratio = np.divide(near**2, product, out=np.full_like(near, np.inf), where=product > 0)
-    return np.where(near == 0, 1.0, np.exp(-ratio))
-
-
-def _cosines(tensor: NonnegativeTensor, index: NDArray[np.intp]) -> FloatArray:
-    """Cosine of every sample with its neighbours, over the entries that both have."""
-    rows: FloatArray = tensor.values.reshape(len(tensor.values), -1).astype(np.float64)
-    seen = np.ones_like(rows, bool) if tensor.observed is None else tensor.observed.reshape(rows.shape)
-    cosines = np.zeros(index.shape)
-    for place, other in enumerate(index.T):
-        product = (rows * rows[other]).sum(axis=1)
-        squares = (rows**2 * seen[other]).sum(axis=1) * (rows[other] ** 2 * seen).sum(axis=1)
-        np.divide(product, np.sqrt(squares), out=cosines[:, place], where=squares > 0)
-    return np.clip(cosines, 0, 1)
