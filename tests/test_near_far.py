@@ -15,6 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 from gwntf import GWNTF
 from gwntf.core import Relaxation
 from gwntf.engines import NearFarForm, get_engine
+from gwntf.engines.numpy_engine import NumpyEngine
 from gwntf.geometry import (
     NearFarCost,
     Points,
@@ -25,7 +26,7 @@ from gwntf.geometry import (
     resolve_cost,
 )
 from gwntf.problem import NonnegativeTensor
-from gwntf.solvers import long_costs, near_far_cost
+from gwntf.solvers import near_far_cost
 from gwntf.transport import TransportLimits, transport_mode
 from tests.engines import OTHERS, REFERENCE, transport_tensor
 
@@ -184,7 +185,7 @@ def test_impossible_accuracy_falls_back_to_all_pairs(caplog):
 
 @pytest.mark.parametrize("engine", ["numpy", *OTHERS])
 def test_fits_use_it_from_many_samples_on(engine, monkeypatch):
-    monkeypatch.setattr(long_costs, "LONG", 100)
+    monkeypatch.setattr(type(get_engine(engine)), "long_fibers", 100, raising=False)
     X = clustered(240, seed=1).reshape(240, 5, 4)
     options = {"graph_reg": 1.0, "reg": 0.05, "max_iter": 8, "tol": 0, "random_state": 0, "engine": engine}
     near = GWNTF(4, kernel_tol=0.05, **options).fit(X)
@@ -198,7 +199,7 @@ def test_fits_use_it_from_many_samples_on(engine, monkeypatch):
 
 
 def test_missing_entries_keep_all_pairs(monkeypatch):
-    monkeypatch.setattr(long_costs, "LONG", 100)
+    monkeypatch.setattr(NumpyEngine, "long_fibers", 100)
     X = clustered(120, seed=1) + 0.1
     X[0, 0] = np.nan
     model = GWNTF(3, costs=("cosine", None), missing="ignore", max_iter=2, tol=0, graph_reg=0).fit(X)

@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
-from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, InputError
+from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, InputError, fit_many
 from gwntf.core import Relaxation
 from gwntf.datasets import load_digits_tensor
 from gwntf.engines import get_engine
@@ -360,3 +360,11 @@ def test_predicted_clusters_of_held_out_digits_beat_k_means_on_nmf(digits):
     ours = clustering_accuracy(y[held], model.predict(X[held]))
     theirs = clustering_accuracy(y[held], means.predict(parts.transform(X[held])))
     assert ours > theirs + 0.03
+
+
+def test_fits_of_many_seeds_label_new_samples_as_single_fits_do(digits):
+    X, new = digits[0][:60], digits[0][60:80]
+    for model in fit_many(small(), X, [0, 1]):
+        single = small(random_state=model.random_state).fit(X)
+        np.testing.assert_array_equal(model.transform(new), single.transform(new))
+        np.testing.assert_array_equal(model.predict(new), single.predict(new))

@@ -9,7 +9,7 @@ from gwntf.distances import (
     wasserstein_matrix_distance,
     wasserstein_tensor_distance,
 )
-from gwntf.estimators import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT
+from gwntf.estimators import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, fit_many
 from gwntf.geometry import SeparableCost, neighbor_graph
 from gwntf.solvers import Iteration
 
@@ -30,6 +30,7 @@ __all__ = [
     "Status",
     "__version__",
     "entropic_wasserstein_distance",
+    "fit_many",
     "neighbor_graph",
     "objective",
     "wasserstein_distance",

@@ -24,6 +24,8 @@ class NumpyEngine:
     """NumPy arrays, SciPy sparse matrices."""
 
     name = "numpy"
+    long_fibers = 1000
+    blind = False
     xp: Any = np
     default_dtype = None
     block_entries = _BLOCK_ENTRIES

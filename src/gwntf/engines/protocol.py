@@ -79,6 +79,16 @@ class Engine(Protocol):
         ...
 
     @property
+    def long_fibers(self) -> int:
+        """Length of fibers above which a kernel that is not held as a matrix pays."""
+        ...
+
+    @property
+    def blind(self) -> bool:
+        """Whether a function is being recorded, in which no number may be looked at."""
+        ...
+
+    @property
     def block_entries(self) -> int:
         """Entries of a block of samples; see `problem.blocks`."""
         ...

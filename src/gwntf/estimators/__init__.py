@@ -6,6 +6,7 @@ share; `sklearn_compat` is the one file that touches scikit-learn's less public 
 """
 
 from gwntf.estimators.gwntf import GWNTF
+from gwntf.estimators.many import fit_many
 from gwntf.estimators.methods import GNCP, GNMF, NCP, NMF, SDNMF, SWIFT
 
-__all__ = ["GNCP", "GNMF", "GWNTF", "NCP", "NMF", "SDNMF", "SWIFT"]
+__all__ = ["GNCP", "GNMF", "GWNTF", "NCP", "NMF", "SDNMF", "SWIFT", "fit_many"]

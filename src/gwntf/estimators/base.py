@@ -34,7 +34,17 @@ from gwntf.problem import (
     normalise_samples,
     relative_error,
 )
-from gwntf.solvers import INITS, Callback, LossSpec, Problem, ProgressBar, Stopping, project, solve
+from gwntf.solvers import (
+    INITS,
+    Callback,
+    LossSpec,
+    Problem,
+    ProgressBar,
+    Result,
+    Stopping,
+    project,
+    solve_each,
+)
 
 Constraints = dict[str, list[Any]]
 
@@ -145,18 +155,36 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         -------
         self
         """
+        self._fit_each(X, [self])
+        return self
+
+    def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
+        """Fit each of some models that differ in nothing but their random numbers; this one states the problem."""
         self._validate_params()
         for place, callback in enumerate(self.callbacks or ()):
             if not callable(callback):
                 raise InputError(f"callbacks[{place}]", type(callback).__name__, "a callable")
         engine = self._engine(X)
         with engine.session(X):
-            self._fit(X, engine)
-        self._warn_unless_converged()
-        return self
+            problem, scale = self._state(X, engine)
+            stated = {name: value for name, value in vars(self).items() if name not in self.get_params()}
+            with self._watching() as callbacks:
+                results = solve_each(
+                    problem,
+                    self.n_components,
+                    Stopping(self.max_iter, self.tol),
+                    engine,
+                    [check_random_state(model.random_state) for model in models],
+                    init=self.init,
+                    n_init=self.n_init,
+                    callbacks=callbacks,
+                )
+                for model, result in zip(models, results, strict=True):
+                    model.__dict__.update(stated)
+                    model._keep(result, problem.tensor, scale, engine, X)
 
-    def _fit(self, X: Any, engine: Engine) -> None:
-        """Check, state the problem, solve it, and keep what was found."""
+    def _state(self, X: Any, engine: Engine) -> tuple[Problem, Array]:
+        """Check everything and state the problem; also return the scale of every sample."""
         raw = self._tensor(X, engine, reset=True)
         shape = raw.shape
         checked, given = self._check_loss(shape), self._check_graph(shape[0])
@@ -164,28 +192,22 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             as_factors(self.init, shape, self.n_components)
         tensor, scale = normalise_samples(raw, self.sample_norm)
         self.graph_, graph_reg = self._build_graph(given, tensor)
-        problem = Problem(tensor, self._loss(checked, tensor), self.graph_, graph_reg)
-        with self._watching() as callbacks:
-            result = solve(
-                problem,
-                self.n_components,
-                Stopping(self.max_iter, self.tol),
-                engine,
-                init=self.init,
-                n_init=self.n_init,
-                rng=check_random_state(self.random_state),
-                callbacks=callbacks,
-            )
+        return Problem(tensor, self._loss(checked, tensor), self.graph_, graph_reg), scale
+
+    def _keep(self, result: Result, tensor: NonnegativeTensor, scale: Array, engine: Engine, X: Any) -> None:
+        """Keep what was found, as X was given, and warn where the fit had not settled."""
         self.__dict__.pop("labels_", None)
         self._seen = Training(X)
         others = khatri_rao(result.factors[1:])
-        self.reconstruction_err_ = relative_error(tensor, KruskalRows(result.factors[0], others, shape[1:]))
+        model = KruskalRows(result.factors[0], others, tensor.shape[1:])
+        self.reconstruction_err_ = relative_error(tensor, model)
         self.factors_ = [engine.as_given(factor, X) for factor in result.factors]
         self.embedding_, self.components_ = self.factors_[0], engine.as_given(others.T, X)
         self.sample_scale_ = engine.as_given(scale, X)
         self.objective_, self.objective_curve_ = result.objective, result.objective_curve
         self.objective_terms_ = result.terms
         self.n_iter_, self.status_ = result.n_iter, result.status
+        self._warn_unless_converged()
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Factorise X and return `embedding_`, the sample factor of the fit (graph included).
@@ -403,7 +425,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if self.status_ in (Status.ROSE, Status.DIVERGED) or (
             self.status_ is Status.MAX_ITER and self.tol > 0
         ):
-            warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=5)
 
     @property
     def _n_features_out(self) -> int:

@@ -1,8 +1,8 @@
 """The outer loop: data term, factor step, stopping, restarts, and the projection of new samples.
 
 May import everything below it: `io`, `transport`, `updates`, `geometry`, `problem`, `engines`, `core`.
-Start with `loop`; `losses` holds the data terms it evaluates, `restarts` is what an estimator calls,
-`long_costs` chooses near-far costs.
+Start with `loop`, which takes `steps`; `losses` holds the data terms it evaluates, `restarts` is what an estimator
+calls, `long_costs` chooses near-far costs.
 """
 
 from gwntf.solvers.callbacks import Callback, Iteration, ProgressBar
@@ -13,7 +13,7 @@ from gwntf.solvers.losses import Frobenius, LossSpec, ObjectiveTerms, Wasserstei
 from gwntf.solvers.losses.transport import UPDATES
 from gwntf.solvers.problem import Problem
 from gwntf.solvers.projection import project
-from gwntf.solvers.restarts import solve
+from gwntf.solvers.restarts import solve, solve_each
 from gwntf.solvers.result import Result
 
 __all__ = [
@@ -34,4 +34,5 @@ __all__ = [
     "project",
     "resolve_long_costs",
     "solve",
+    "solve_each",
 ]

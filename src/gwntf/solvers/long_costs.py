@@ -30,10 +30,6 @@ _log = logging.getLogger(__name__)
 _FIRST, _SUBSET, _COLUMNS, _SCALINGS = 48, 512, 64, 10
 
 
-LONG = 1000
-"""Elements from which on a cost between slices of the data is expanded."""
-
-
 def resolve_long_costs(
     specs: Sequence[CostSpec], tensor: NonnegativeTensor, relaxation: Relaxation, tol: float
 ) -> tuple[Cost | None, ...]:
@@ -44,7 +40,7 @@ def resolve_long_costs(
     """
     costs = []
     for mode, spec in enumerate(specs):
-        long = tensor.shape[mode] > LONG and tol > 0 and tensor.observed is None
+        long = tensor.shape[mode] > tensor.engine.long_fibers and tol > 0 and tensor.observed is None
         cost: Cost | None = None
         if long and isinstance(spec, str) and spec in ("cosine", "euclidean"):
             cost = near_far_cost(unfold(tensor.on_host.values, mode), spec, relaxation, tol)

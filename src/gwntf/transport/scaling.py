@@ -12,7 +12,7 @@ plain numbers of the data's precision, then in plain float64, then on logarithms
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,9 @@ from gwntf.core import Array, Relaxation
 from gwntf.engines import Engine
 from gwntf.geometry import Kernel
 from gwntf.transport.domains import Domain, Log, Plain
+
+_FEWEST, _PART = 16, 16
+"""Columns that are solved again without looking: at least so many, and at most that part of all."""
 
 CHECK_EVERY = 5
 """Scalings between two looks at the marginals."""
@@ -82,6 +85,8 @@ def scale(
     """
     xp = engine.xp
     given = [x, y] if log_u is None else [x, y, log_u]
+    if engine.blind:
+        return _scale_blindly(engine, kernel, given, relaxation, max_iter, tol)
     todo = _where(xp, (xp.sum(x, axis=0) > 0) & (xp.sum(y, axis=0) > 0))
     found = None if todo.shape[0] == x.shape[1] else _nothing(xp, x)
     with engine.quiet():
@@ -90,7 +95,7 @@ def scale(
                 break
             whole = found is None
             part = [xp.astype(a if whole else a[:, todo], dtype, copy=False) for a in given]
-            solved, sound = _solve(xp, domain, part, relaxation, max_iter, tol)
+            solved, sound = _solve(xp, domain, part, relaxation, max_iter, tol, _loop)
             kept = tuple(xp.astype(values, x.dtype, copy=False) for values in solved)
             if found is None:
                 found = kept
@@ -98,6 +103,34 @@ def scale(
                 _put(found, todo, kept)
             todo = todo[~sound]
     return Scaled(*(found or _nothing(xp, x)))
+
+
+def _scale_blindly(
+    engine: Engine, kernel: Kernel, given: Sequence[Array], relaxation: Relaxation, max_iter: int, tol: float
+) -> Scaled:
+    """Solve without ever looking at a number, as in a recorded function: every column does the same.
+
+    Columns that do not hold are solved again in float64, a fixed number of them at most. The marginals of those that
+    then still do not hold are not numbers, which whoever sums them up will see.
+    """
+    xp, (x, y) = engine.xp, given[:2]
+    full = (xp.sum(x, axis=0) > 0) & (xp.sum(y, axis=0) > 0)
+    (domain, dtype), *rungs = _rungs(engine, kernel, x.dtype)
+    solved, sound = _solve(xp, domain, given, relaxation, max_iter, tol, _loop_blindly)
+    if dtype != xp.float64:
+        some = xp.argsort(sound | ~full, stable=True)[: max(_FEWEST, x.shape[1] // _PART)]
+        wide, dtype = rungs[0]
+        part = [xp.astype(a[:, some], dtype) for a in given]
+        again, held = _solve(xp, wide, part, relaxation, max_iter, tol, _loop_blindly)
+        for old, new in zip(solved, again, strict=True):
+            old[:, some] = xp.where(sound[some], old[:, some], xp.astype(new, old.dtype))
+        sound[some] = sound[some] | held
+    lost = xp.full_like(x[0, :], math.nan)
+    none = xp.full_like(x, -math.inf)
+    anew = xp.where(x > 0, xp.zeros_like(x), none)
+    scalings = (xp.where(full, xp.where(sound, logs, anew), none) for logs in solved[:2])
+    marginals = (xp.where(full, xp.where(sound, mass, lost), xp.zeros_like(mass)) for mass in solved[2:])
+    return Scaled(*scalings, *marginals)
 
 
 def _nothing(xp: Any, x: Array) -> tuple[Array, ...]:
@@ -125,12 +158,18 @@ def _solve(
     relaxation: Relaxation,
     max_iter: int,
     tol: float,
+    loop: Callable[..., tuple[Array, Array, Array]],
 ) -> tuple[tuple[Array, ...], Array]:
     """Run the loop in one domain; also say which columns it held."""
     x, y, *start = problem
     phi, psi = relaxation.phi, relaxation.psi
     x_phi, y_psi = domain.raised(x, phi, 0), domain.raised(y, psi, 1)
-    u, v, kv = _loop(xp, domain, x_phi, y_psi, start[0] if start else None, phi, psi, max_iter, tol)
+    if start:
+        u = domain.from_log(start[0], 0)
+    else:
+        even = domain.from_log(xp.full_like(x_phi, -math.log(x_phi.shape[0])), 1)
+        u = domain.quotient(x_phi, domain.apply(even), phi)
+    u, v, kv = loop(xp, domain, x_phi, y_psi, u, phi, psi, max_iter, tol)
     ku = domain.apply(u, transposed=True)
     solved = (domain.to_log(u, 0), domain.to_log(v, 1), domain.product(u, kv), domain.product(v, ku))
     return solved, domain.sound(u, v, kv, ku, x, y)
@@ -141,18 +180,13 @@ def _loop(
     domain: Domain,
     x_phi: Array,
     y_psi: Array,
-    log_u: Array | None,
+    u: Array,
     phi: float,
     psi: float,
     max_iter: int,
     tol: float,
 ) -> tuple[Array, Array, Array]:
-    """Alternate the two scaling equations, ending on U; columns leave as they settle."""
-    if log_u is not None:
-        u = domain.from_log(log_u, 0)
-    else:
-        start = domain.from_log(xp.full_like(x_phi, -math.log(x_phi.shape[0])), 1)
-        u = domain.quotient(x_phi, domain.apply(start), phi)
+    """Alternate the two scaling equations from U to U; columns leave as they settle."""
     done: tuple[Array, Array, Array] | None = None
     active = None
     for iteration in range(1, max_iter + 1):
@@ -176,6 +210,35 @@ def _loop(
         return u, v, kv
     _put(done, active, (u, v, kv))
     return done
+
+
+def _loop_blindly(
+    xp: Any,
+    domain: Domain,
+    x_phi: Array,
+    y_psi: Array,
+    u: Array,
+    phi: float,
+    psi: float,
+    max_iter: int,
+    tol: float,
+) -> tuple[Array, Array, Array]:
+    """`_loop` in which settled columns go on and what they had is kept."""
+    kept: tuple[Array, ...] = ()
+    done = xp.zeros_like(u[0, :], dtype=xp.bool)
+    for iteration in range(1, max_iter + 1):
+        v = domain.quotient(y_psi, domain.apply(u, transposed=True), psi)
+        kv = domain.apply(v)
+        last, u = u, domain.quotient(x_phi, kv, phi)
+        if tol > 0 and iteration % CHECK_EVERY == 0 and iteration < max_iter:
+            kept = tuple(
+                xp.where(done, old, new) for old, new in zip(kept or (u, v, kv), (u, v, kv), strict=True)
+            )
+            done = done | _settled(xp, domain, last, u, kv, tol)
+    if not kept:
+        return u, v, kv
+    u, v, kv = (xp.where(done, old, new) for old, new in zip(kept, (u, v, kv), strict=True))
+    return u, v, kv
 
 
 def _settled(xp: Any, domain: Domain, last: Array, u: Array, kv: Array, tol: float) -> Array:

@@ -22,6 +22,7 @@ from gwntf.engines.torch.sparse import SparseRows
 
 _HAS_TRITON = find_spec("triton") is not None
 _CPU_ENTRIES, _CUDA_ENTRIES = 2**20, 2**26
+_CPU_LONG, _CUDA_LONG = 1000, 2**14
 _BYTES_PER_ENTRY = 2**9
 """Device memory in which a block has one entry, so that small devices get small blocks."""
 
@@ -49,7 +50,12 @@ class TorchEngine:
         self.precision = precision
         self.block_entries = _block_entries(self.device)
         self._halving = Halving()
-        self._recording = False
+        self.blind = False
+
+    @property
+    def long_fibers(self) -> int:
+        """Length above which a kernel that is not a matrix pays: on a GPU products with matrices are cheap."""
+        return _CPU_LONG if self.device.type == "cpu" else _CUDA_LONG
 
     def asarray(self, values: Any, dtype: Any = None) -> Array:
         """Bring an array of NumPy, torch or any library that speaks DLPack to the device, in rows."""
@@ -107,7 +113,7 @@ class TorchEngine:
             return None
         from gwntf.engines.torch.fused import fused_transport
 
-        return fused_transport(form(), length, exact=self.precision == "highest", alone=self._recording)
+        return fused_transport(form(), length, exact=self.precision == "highest", alone=self.blind)
 
     def numbers(self, values: Sequence[Any]) -> Array:
         """Return a tensor without waiting for those that are on the device."""
@@ -137,11 +143,11 @@ class TorchEngine:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Have transports that never ask the host."""
-        self._recording = True
+        self.blind = True
         try:
             yield
         finally:
-            self._recording = False
+            self.blind = False
 
     def ratio_and_kl(self, x: Array, y: Array) -> tuple[Array, Array]:
         """Divide, and sum x log(x / y) - x + y along the rows."""

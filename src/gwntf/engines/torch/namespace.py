@@ -32,6 +32,7 @@ __all__ = [
     "abs",
     "all",
     "any",
+    "argsort",
     "asarray",
     "astype",
     "bool",
@@ -116,6 +117,15 @@ def clip(x: Array, low: float | None, high: float | None) -> Array:
 def where(condition: Array, x: Array, y: Array) -> Array:
     """Choose from x or y."""
     return torch.where(condition, x, y)
+
+
+def argsort(x: Array, *, stable: bool = True) -> Array:
+    """Order of the entries."""
+    return (
+        torch.argsort(x.to(torch.uint8), stable=stable)
+        if x.dtype == torch.bool
+        else torch.argsort(x, stable=stable)
+    )
 
 
 def nonzero(x: Array) -> tuple[Array, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 
 import numpy as np
 import torch
@@ -33,9 +34,16 @@ class SparseRows:
         self._columns = as_tensor(matrix.indices.astype(np.int64)).to(device)
         self._weights = as_tensor(matrix.data).to(device, dtype)[:, None]
         self._found: dict[tuple[int, int], tuple[Array, ...]] = {}
+        self._fused: Callable[[Array], Array] | None = None
+        if self._columns.is_cuda and find_spec("triton") is not None:
+            from gwntf.engines.torch.fused.rows import RowProduct
+
+            self._fused = RowProduct(self._place(self._rows), self._columns, self._weights)
 
     def __matmul__(self, dense: Array) -> Array:
         """Multiply a matrix of columns, some rows at a time where all together would be large."""
+        if self._fused is not None:
+            return self._fused(dense)
         parts = [self._product(first, last, dense) for first, last in self._cuts(dense.shape[1])]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 

@@ -34,8 +34,8 @@ def clear(given, product, counted, units, SIZE: tl.constexpr):
 def transport(X, Y, log_u, marginal, terms, sound, columns, after, matrix, transposed, offset_u, offset_v, units,
               phi, psi, phi_rest, psi_rest, x_factor, y_factor, first, share, reg, alpha, beta, scalings, tol,
               check_every, SIZE: tl.constexpr, BITS: tl.constexpr, BLOCK: tl.constexpr, WARM: tl.constexpr,
-              KEEP: tl.constexpr, CHECKS: tl.constexpr, BALANCED: tl.constexpr, EXACT: tl.constexpr, NATIVE: tl.constexpr,
-              PRECISION: tl.constexpr):  # fmt: skip
+              KEEP: tl.constexpr, CHECKS: tl.constexpr, BALANCED: tl.constexpr, EXACT: tl.constexpr,
+              NATIVE: tl.constexpr, PRECISION: tl.constexpr):  # fmt: skip
     """Transport a tile of fibers of X to those of Y: see `engines.protocol.StackTransport`."""
     c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     i = tl.arange(0, 2**BITS)

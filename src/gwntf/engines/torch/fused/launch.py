@@ -30,8 +30,13 @@ def fused_transport(form: KernelForm, length: int, *, exact: bool, alone: bool) 
 
 
 def needs_no_help(form: KernelForm, length: int) -> bool:
-    """Whether the fused transport also solves the fibers that float32 does not hold."""
-    return isinstance(form, ExponentialForm) and length <= _LONGEST and form.scale.dtype == "float32"
+    """Whether a transport under this kernel can go on without the host.
+
+    The fused one solves fibers that float32 does not hold by itself; so does `transport.scaling` with a long matrix.
+    """
+    if isinstance(form, ExponentialForm):
+        return length <= _LONGEST and form.scale.dtype == "float32"
+    return isinstance(form, DenseForm) and length > _LONGEST_DENSE
 
 
 class FusedTransport:
