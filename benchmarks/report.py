@@ -52,12 +52,12 @@ def write_report(names: Sequence[str]) -> None:
     """Write what the results on disk say, case by case: the page, its picture and the table of the README."""
     paths = {name: RESULTS / f"{name}.json" for name in names}
     found = {n: json.loads(path.read_text(encoding="utf-8")) for n, path in paths.items() if path.exists()}
-    _replace(DOCS / "performance.md", "results", "\n\n".join(map(_section, found.values())))
-    _replace(DOCS.parent / "README.md", "speed", _speed(found))
+    replace_between(DOCS / "performance.md", "results", "\n\n".join(map(_section, found.values())))
+    replace_between(DOCS.parent / "README.md", "speed", _speed(found))
     _picture(_compared(found), DOCS / "images" / "performance.png")
 
 
-def _replace(page: Path, mark: str, body: str) -> None:
+def replace_between(page: Path, mark: str, body: str) -> None:
     """Put a text between two marks of a page."""
     begin, end = f"<!-- begin {mark} -->", f"<!-- end {mark} -->"
     text = page.read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ else:
     pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 
 MODELS = (
-    GWNTF(6, graph_reg=10.0),
+    GWNTF(6, graph_reg=10.0, extend_graph=True),
     GWNTF(6, costs=(None, None, None), missing="ignore"),
     SDNMF(6),
     SWIFT(6, costs=(None, "cosine", "grid")),
@@ -41,10 +41,11 @@ def test_whole_fits_equal_the_reference():
         for dtype, rtol in (("float64", 1e-9), ("float32", 2e-4)):
             model.set_params(max_iter=12, tol=0, random_state=0, dtype=dtype)
             expected = model.set_params(engine="numpy", device=None).fit(X)
-            arrays = [*expected.factors_, expected.transform(X[:20])]
+            arrays = [*expected.factors_, expected.transform(X[:20]), expected.impute(X[:20])]
             curve = expected.objective_curve_
             found = model.set_params(engine="torch", device="cuda").fit(X)
-            for a, b in zip([*found.factors_, found.transform(X[:20])], arrays, strict=True):
+            others = [*found.factors_, found.transform(X[:20]), found.impute(X[:20])]
+            for a, b in zip(others, arrays, strict=True):
                 assert np.linalg.norm(a - b) <= rtol * np.linalg.norm(b), (model, dtype)
             np.testing.assert_allclose(found.objective_curve_, curve, rtol=rtol)
 
@@ -60,8 +61,10 @@ def test_the_same_seed_gives_the_same_bits():
 def test_tensors_stay_on_the_device():
     X = torch.from_numpy(digits()).cuda()
     model = GWNTF(6, max_iter=3, tol=0, random_state=0).fit(X)
-    given_back = (*model.factors_, model.components_, model.transform(X[:5]), model.reconstruct(X[:5]))
+    methods = (model.transform, model.reconstruct, model.impute)
+    given_back = (*model.factors_, model.components_, *(method(X[:5]) for method in methods))
     assert all(array.device == X.device for array in given_back)
+    assert isinstance(model.predict(X[:5]), np.ndarray)
     assert isinstance(model.transform(X[:5].cpu().numpy()), np.ndarray)
     assert isinstance(model.fit_predict(X), np.ndarray)
 

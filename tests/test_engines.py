@@ -206,6 +206,50 @@ def test_new_samples_that_settle_one_by_one_equal_the_reference(name):
     np.testing.assert_allclose(model.set_params(engine=name).transform(new), expected, rtol=1e-8)
 
 
+TIED = {
+    "transport": GWNTF(4, graph_reg=10.0, graph_weight="self-tuning"),
+    "least squares": GNMF(4),
+    "pixels": SDNMF(4, graph_metric="gradient"),
+    "missing": GNCP(4, missing="ignore", graph_weight="cosine"),
+}
+
+
+@every_engine
+@pytest.mark.parametrize("model", list(TIED.values()), ids=list(TIED))
+def test_tied_samples_and_their_labels_equal_the_reference(name, model):
+    """With a stop of their own; the engine that embeds need not be the one that fitted."""
+    X = load_digits_tensor()[0][:110]
+    if model.missing == "ignore":
+        X[np.random.default_rng(0).random(X.shape) < 0.05] = np.nan
+    model.set_params(max_iter=8, tol=0, random_state=0, dtype="float64", extend_graph=True)
+    found = []
+    for engines in (("numpy", "numpy"), (name, name), (name, "numpy")):
+        model.set_params(engine=engines[0], max_iter=8, tol=0).fit(X[:90])
+        model.set_params(engine=engines[1], max_iter=300, tol=1e-4)
+        found.append((model.transform(X[90:]), model.predict(X[90:])))
+    for embedding, labels in found[1:]:
+        np.testing.assert_allclose(embedding, found[0][0], rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(labels, found[0][1])
+
+
+@every_engine
+@pytest.mark.parametrize("model", [GWNTF(4, graph_reg=10.0), GNMF(4)], ids=["transport", "least squares"])
+def test_filled_entries_equal_the_reference(name, model):
+    """Holes as NaN on the reference and under a mask on the other; of the fit and of new samples."""
+    X = load_digits_tensor()[0][:60]
+    hidden = np.random.default_rng(0).random(X.shape) < 0.2
+    holed, masked = np.where(hidden, np.nan, X), np.ma.MaskedArray(np.where(hidden, -1, X), mask=hidden)
+    model.set_params(max_iter=8, tol=0, random_state=0, dtype="float64", missing="ignore")
+    found = []
+    for engine, data in (("numpy", holed), (name, masked)):
+        fitted = model.set_params(engine=engine).fit_impute(data)
+        found.append((fitted, model.impute(data[:10])))
+    for a, b, gone in zip(*found, (hidden, hidden[:10]), strict=True):
+        assert type(b) is np.ndarray
+        np.testing.assert_array_equal(b[~gone], X[: len(b)][~gone])
+        np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-12)
+
+
 @every_engine
 def test_the_same_seed_gives_the_same_bits(name):
     X = load_digits_tensor()[0][:150]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import types
@@ -12,10 +13,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from gwntf import GNMF, GWNTF, DeviceMemoryError, InputError
+from gwntf import GNMF, GWNTF, DeviceMemoryError, InputError, neighbor_graph
 from gwntf.core import MissingLibraryError
 from gwntf.datasets import load_digits_tensor
 from gwntf.engines import get_engine, registry
+from gwntf.model_selection import stability_curve
 from gwntf.solvers.losses import sweep as sweep_module
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -69,6 +71,57 @@ def test_every_method_gives_back_what_it_was_given():
         labels = model.fit_predict(tensor)
         assert isinstance(labels, np.ndarray)
         assert labels.dtype.kind == "i"
+
+
+def test_tied_samples_come_back_as_they_came_and_labels_as_numpy():
+    """Whichever of tensors and NumPy arrays the fit was given, also where the model was pickled in between."""
+    X, new = digits(60), load_digits_tensor()[0][60:70]
+    tensor, found = torch.from_numpy(X), []
+    for model in (small(extend_graph=True).fit(tensor), small(extend_graph=True, engine="torch").fit(X)):
+        model = pickle.loads(pickle.dumps(model))  # noqa: S301
+        by_tensor, by_numpy = model.transform(torch.from_numpy(new)), model.transform(new)
+        assert isinstance(by_tensor, torch.Tensor)
+        assert isinstance(by_numpy, np.ndarray)
+        np.testing.assert_allclose(by_numpy, by_tensor.numpy(), rtol=1e-3, atol=1e-5)
+        labels = model.predict(torch.from_numpy(new))
+        assert isinstance(labels, np.ndarray)
+        np.testing.assert_array_equal(model.predict(new), labels)
+        found.append(by_tensor)
+    np.testing.assert_array_equal(*found)
+
+
+def test_stability_of_tensors_is_that_of_arrays():
+    X = digits(40)
+    found = [
+        stability_curve(small(engine="torch"), given, [2, 3], n_seeds=2, random_state=0).component_agreement
+        for given in (X, torch.from_numpy(X))
+    ]
+    np.testing.assert_array_equal(*found)
+
+
+def test_graph_of_a_tensor_is_that_of_the_array():
+    X = digits(40)
+    found = neighbor_graph(torch.from_numpy(X), 3, weight="cosine")
+    np.testing.assert_array_equal(found.toarray(), neighbor_graph(X, 3, weight="cosine").toarray())
+
+
+def test_holes_are_filled_in_what_was_given():
+    """A tensor for a tensor, whose own entries stay as they are, and a NumPy array for a masked one."""
+    X = digits()
+    hidden = np.random.default_rng(0).random(X.shape) < 0.2
+    tensor, masked = torch.from_numpy(np.where(hidden, np.nan, X)), np.ma.MaskedArray(X, mask=hidden)
+    by_tensor, by_mask = small(missing="ignore"), small(missing="ignore", engine="torch")
+    for method in ("fit_impute", "impute"):
+        filled, other = getattr(by_tensor, method)(tensor), getattr(by_mask, method)(masked)
+        assert isinstance(filled, torch.Tensor)
+        assert type(other) is np.ndarray
+        np.testing.assert_array_equal(filled.numpy(), other)
+        np.testing.assert_array_equal(other[~hidden], X[~hidden])
+        assert tensor.isnan().numpy()[hidden].all()
+    whole = torch.from_numpy(X)
+    assert by_tensor.set_params(dtype="float64").impute(whole).data_ptr() != whole.data_ptr()
+    with pytest.raises(InputError, match="masked entries"):
+        small(engine="torch").fit(masked)
 
 
 @pytest.mark.parametrize("engine", ["numpy", "cpu"])

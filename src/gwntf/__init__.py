@@ -10,7 +10,7 @@ from gwntf.distances import (
     wasserstein_tensor_distance,
 )
 from gwntf.estimators import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, fit_many
-from gwntf.geometry import SeparableCost
+from gwntf.geometry import SeparableCost, neighbor_graph
 from gwntf.solvers import Iteration
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "__version__",
     "entropic_wasserstein_distance",
     "fit_many",
+    "neighbor_graph",
     "objective",
     "wasserstein_distance",
     "wasserstein_matrix_distance",

@@ -18,16 +18,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gwntf.core import Array, InputError, Status
+from gwntf.core import Array, FloatArray, InputError, Status
 from gwntf.engines import ENGINES, PRECISIONS, Engine, get_engine, is_foreign, to_host
-from gwntf.estimators.labels import ASSIGN_LABELS, assign, check_clusters
+from gwntf.estimators.labels import ASSIGN_LABELS, Training, assign, check_clusters, nearest_label
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples, estimator_data
+from gwntf.geometry import Ties
 from gwntf.problem import (
     KruskalRows,
     NonnegativeTensor,
     as_factors,
     as_real_array,
     check_values,
+    fill_missing,
     khatri_rao,
     normalise_samples,
     relative_error,
@@ -131,6 +133,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Return the graph on the samples and its weight; without `parts.Graph` there is none."""
         return None, 0.0
 
+    def _ties(self, tensor: NonnegativeTensor) -> Ties | None:  # noqa: ARG002
+        """Return what ties new samples to those of the fit; without `parts.Graph` nothing does."""
+        return None
+
     # --- fitting --------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
@@ -139,7 +145,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : array-like of shape (n_samples, I_1, ..., I_{N-1})
-            Nonnegative data, samples first. A torch tensor stays on its device, and so do the results.
+            Nonnegative data, samples first. A torch tensor stays on its device, and so do the results. With
+            ``missing="ignore"`` NaN, or the mask of a NumPy masked array, says that an entry was not observed; so it is
+            wherever a method takes X.
         y : None
             Ignored.
 
@@ -189,6 +197,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _keep(self, result: Result, tensor: NonnegativeTensor, scale: Array, engine: Engine, X: Any) -> None:
         """Keep what was found, as X was given, and warn where the fit had not settled."""
         self.__dict__.pop("labels_", None)
+        self._seen = Training(X)
         others = khatri_rao(result.factors[1:])
         model = KruskalRows(result.factors[0], others, tensor.shape[1:])
         self.reconstruction_err_ = relative_error(tensor, model)
@@ -210,16 +219,72 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int_]:
         """Factorise X and return the cluster labels of its samples, also kept in `labels_`."""
         self._validate_params()
-        n_clusters = self.n_components if self.n_clusters is None else self.n_clusters
-        check_clusters(n_clusters, count_samples(X), self.n_components, self.assign_labels)
+        check_clusters(self._clusters, count_samples(X), self.n_components, self.assign_labels)
         self.fit(X, y)
-        self.labels_ = assign(to_host(self.embedding_), n_clusters, self.assign_labels, self.random_state)
+        self.labels_ = self._training_labels()
         return self.labels_
+
+    def fit_impute(self, X: Any, y: Any = None) -> Array:
+        """Factorise X and return it with its missing entries filled in by the fit, graph included.
+
+        Needs ``missing="ignore"`` where entries are missing. It differs from ``fit(X).impute(X)``, which treats X as
+        new samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, I_1, ..., I_{N-1})
+            Nonnegative data, NaN or masked where nothing was observed.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        array of the shape and the kind of X
+            In the number type of the fit: observed entries as they were given; the others are
+            ``embedding_ @ components_`` in the scale of their sample (`sample_scale_`).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gwntf import NMF
+        >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
+        >>> X[1, 2] = np.nan
+        >>> NMF(1, missing="ignore", max_iter=200, tol=0, random_state=0).fit_impute(X)[1].round(3)
+        array([2., 4., 8.])
+        """
+        self.fit(X, y)
+        engine = self._engine(X)
+        with engine.session(X):
+            embedding, scale = engine.asarray(self.embedding_), engine.asarray(self.sample_scale_)
+            return engine.as_given(self._fill(embedding, scale, self._tensor(X, engine, reset=False)), X)
 
     # --- new samples ----------------------------------------------------------------------------------------
 
+    def predict(self, X: Any) -> NDArray[np.int_]:
+        """Give new samples the cluster labels of the nearest training samples.
+
+        Each sample takes the label of the training sample whose embedding has the nearest direction, both embedded by
+        `transform`: the embedding of the fit may know a graph that `transform` does not. Labels are those of
+        `fit_predict`; after a plain `fit` they are found on the first call. Until that call the estimator refers to
+        the X of `fit`, which must stay as it was, and from then on holds its embedding.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples of the shape seen in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        engine = self._engine(X)
+        with engine.session(X):
+            embedding = engine.to_numpy(self._embed(X, engine)[0])
+        labels = self._training_labels()
+        return nearest_label(embedding, self._training_rows(), labels)
+
     def transform(self, X: Any) -> Array:
-        """Embed new samples with the other factors fixed and no graph.
+        """Embed new samples with the other factors fixed and no graph, unless `extend_graph` is set.
 
         Parameters
         ----------
@@ -256,13 +321,18 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             embedding, scale, _ = self._embed(X, engine)
             return engine.as_given(self._model(engine, embedding * scale[:, None]), X)
 
+    def impute(self, X: Any) -> Array:
+        """Return new samples with their missing entries taken from `reconstruct`, the others as they were given."""
+        engine = self._engine(X)
+        with engine.session(X):
+            return engine.as_given(self._fill(*self._embed(X, engine)), X)
+
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """Minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries."""
         engine = self._engine(X)
         with engine.session(X):
             embedding, scale, tensor = self._embed(X, engine)
-            others = engine.asarray(self.components_, engine.dtype(embedding)).T
-            return -relative_error(tensor, KruskalRows(embedding * scale[:, None], others, tensor.shape[1:]))
+            return -relative_error(tensor, self._rows(embedding, scale, tensor))
 
     # --- the parts ------------------------------------------------------------------------------------------
 
@@ -272,9 +342,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _tensor(self, X: Any, engine: Engine, *, reset: bool) -> NonnegativeTensor:
         """Check X, bring it to the engine and fold its rows."""
-        allow_nan = self.missing == "ignore"
         dtype = self.dtype or engine.default_dtype
-        values = estimator_data(self, X, engine=engine, reset=reset, allow_nan=allow_nan, dtype=dtype)
+        values = estimator_data(self, X, engine=engine, reset=reset, missing=self.missing, dtype=dtype)
         layout = tuple(values.shape[1:])
         folded, sample_shape = self._fold(values)
         if reset:
@@ -290,6 +359,15 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         rows = engine.asarray(embedding, wide) @ engine.asarray(components, wide)
         return rows.reshape(rows.shape[0], *self._layout)
 
+    def _rows(self, embedding: Array, scale: Array, tensor: NonnegativeTensor) -> KruskalRows:
+        """Return the model of samples, each in its own scale, in the order of `tensor`."""
+        others = tensor.engine.asarray(self.components_, tensor.dtype).T
+        return KruskalRows(embedding * scale[:, None], others, tensor.shape[1:])
+
+    def _fill(self, embedding: Array, scale: Array, tensor: NonnegativeTensor) -> Array:
+        """Fill the holes of samples with their model, in the layout of the X of `fit`."""
+        return fill_missing(tensor, self._rows(embedding, scale, tensor)).reshape(-1, *self._layout)
+
     @contextmanager
     def _watching(self) -> Iterator[list[Callback]]:
         """Provide the user's callbacks, and a progress bar if wanted."""
@@ -304,16 +382,44 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Embedding and scale of new samples, and the samples as a tensor."""
         check_is_fitted(self)
         raw = self._tensor(X, engine, reset=False)
-        tensor, scale = normalise_samples(raw, self.sample_norm)
-        problem = Problem(tensor, self._loss_of_new_samples())
-        stopping = Stopping(self.max_iter, self.tol)
-        embedding, unsettled = project(problem, self.factors_[1:], stopping, engine)
+        embedding, scale, unsettled = self._project(raw)
         if unsettled and self.tol > 0:
             message = (
                 f"{unsettled} of {len(embedding)} new samples had not settled: raise `max_iter` or `tol`."
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         return embedding, scale, raw
+
+    def _project(self, raw: NonnegativeTensor) -> tuple[Array, Array, int]:
+        """Embedding and scale of samples as new ones, and how many had not settled."""
+        tensor, scale = normalise_samples(raw, self.sample_norm)
+        problem = Problem(tensor, self._loss_of_new_samples())
+        stopping, ties = Stopping(self.max_iter, self.tol), self._ties(tensor)
+        embedding, unsettled = project(problem, self.factors_[1:], stopping, raw.engine, ties)
+        return embedding, scale, unsettled
+
+    @property
+    def _clusters(self) -> int:
+        return self.n_components if self.n_clusters is None else self.n_clusters
+
+    def _training_labels(self) -> NDArray[np.int_]:
+        """Label the training samples, once."""
+        if self._seen.labels is None:
+            n_samples, rank = self.embedding_.shape
+            check_clusters(self._clusters, n_samples, rank, self.assign_labels)
+            embedding = to_host(self.embedding_)
+            self._seen.labels = assign(embedding, self._clusters, self.assign_labels, self.random_state)
+        return self._seen.labels
+
+    def _training_rows(self) -> FloatArray:
+        """Embed the training samples as new ones, once."""
+        seen = self._seen
+        if seen.rows is None:
+            engine = self._engine(seen.given)
+            with engine.session(seen.given):
+                raw = self._tensor(seen.given, engine, reset=False)
+                seen.rows, seen.given = engine.to_numpy(self._project(raw)[0]), None
+        return seen.rows
 
     def _warn_unless_converged(self) -> None:
         if self.status_ in (Status.ROSE, Status.DIVERGED) or (

@@ -65,12 +65,17 @@ class GWNTF(Graph, PerModeTransport):
         clearly: `graph_metric_` is its choice, `modularity_` how clear each is.
     graph : sparse matrix or array of shape (n_samples, n_samples), optional
         A ready symmetric graph in place of the neighbour graph.
+    extend_graph : bool, default=False
+        Whether `transform` ties every new sample to its nearest training samples, by the metric, weight and number of
+        neighbours of the graph (`docs/new_samples.md`). The estimator then keeps the normalised training samples and
+        what the metric sees of them: eight bytes an entry, for "wasserstein" times the axes of a sample. A callable
+        metric must then take every sample alone.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D X is folded.
     sample_norm : {"l2", "l1"} or None, default="l2"
         Norm to which samples are scaled before anything else.
     missing : {"error", "ignore"}, default="error"
-        Whether NaN is an error or an entry that was not observed.
+        Whether NaN, or the mask of a masked array, is an error or says that an entry was not observed.
     init : {"random", "nndsvd"} or list of arrays, default="random"
         Starting factors, samples first.
     n_init : int, default=1
@@ -129,7 +134,7 @@ class GWNTF(Graph, PerModeTransport):
         Products of the other factors, one flattened component per row; ``embedding_ @ components_`` is
         the model.
     labels_ : (n_samples,) array
-        Set by `fit_predict`; always a NumPy array.
+        Set by `fit_predict`; always a NumPy array. `predict` carries them to new samples.
     graph_ : csr_array or None
         V, full and symmetric.
     costs_ : tuple

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
+from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from gwntf.core import FloatArray, InputError
@@ -41,3 +43,30 @@ def assign(
     vectors = np.linalg.svd(rows, full_matrices=False)[0][:, :n_clusters]
     found = discretize(vectors, random_state=random_state) if how == "discretize" else cluster_qr(vectors)
     return np.asarray(found, dtype=np.int_)
+
+
+@dataclass
+class Training:
+    """What `predict` compares new samples with: found when it is first called, and kept.
+
+    Attributes
+    ----------
+    given : array-like or None
+        The training samples as the user gave them, until `rows` is known.
+    rows : (n_samples, R) array or None
+        Their embedding as new samples.
+    labels : (n_samples,) array or None
+        Their labels.
+    """
+
+    given: Any
+    rows: FloatArray | None = None
+    labels: NDArray[np.int_] | None = None
+
+
+def nearest_label(embedding: FloatArray, rows: FloatArray, labels: NDArray[np.int_]) -> NDArray[np.int_]:
+    """Give every embedded sample the label of the row whose direction is nearest to its own."""
+    search = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(normalize(rows.astype(np.float64)))
+    nearest = search.kneighbors(normalize(embedding.astype(np.float64)), return_distance=False)
+    found: NDArray[np.int_] = labels[nearest[:, 0]]
+    return found

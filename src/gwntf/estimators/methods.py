@@ -71,7 +71,7 @@ class GNMF(Graph, Matrix, LeastSquares):
         Rank.
     graph_reg : float, default=100
         Weight mu, the authors' value.
-    n_neighbors, graph_weight, graph_metric, graph
+    n_neighbors, graph_weight, graph_metric, graph, extend_graph
         The graph, as for `GWNTF`.
     **others
         As for `NMF`.
@@ -134,7 +134,7 @@ class GNCP(Graph, Tensor, LeastSquares):
         Rank.
     graph_reg : float, default=1e4
         Weight mu, the paper's value.
-    n_neighbors, graph_weight, graph_metric, graph
+    n_neighbors, graph_weight, graph_metric, graph, extend_graph
         The graph, as for `GWNTF`.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D X is folded.
@@ -176,7 +176,7 @@ class SDNMF(Graph, PixelTransport):
         Weight mu, the authors' value.
     transport_max_iter : int, default=15
         Scalings per transport step, the authors' value.
-    n_neighbors, graph_weight, graph_metric, graph, reg, reg_m_data, reg_m_model, update, inner_iter,
+    n_neighbors, graph_weight, graph_metric, graph, extend_graph, reg, reg_m_data, reg_m_model, update, inner_iter,
     transport_tol, kernel_tol, warm_start_memory
         As for `GWNTF`.
     **others

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from scipy.sparse import csr_array
 
-from gwntf.core import Array, Relaxation
+from gwntf.core import Array, InputError, Relaxation
 from gwntf.estimators.base import Constraints, Factorization
 from gwntf.estimators.graph_choice import choose_graph
 from gwntf.estimators.sklearn_compat import Interval, StrOptions
@@ -19,6 +19,8 @@ from gwntf.geometry import (
     CostSpec,
     GraphMetric,
     SeparableCost,
+    Ties,
+    TrainingSamples,
     check_cost,
     check_costs,
     check_graph,
@@ -160,32 +162,55 @@ class Graph(Factorization):
     graph_weight: str = "binary"
     graph_metric: GraphMetric = "cosine"
     graph: Any = None
+    extend_graph: bool = False
 
     _own_constraints: ClassVar[Constraints] = {
         "graph_reg": [Interval(numbers.Real, 0, None, closed="left")],
         "n_neighbors": [Interval(numbers.Integral, 1, None, closed="left")],
         "graph_weight": [StrOptions(set(GRAPH_WEIGHTS))],
         "graph_metric": [StrOptions({*GRAPH_METRICS, "auto"}), callable],
+        "extend_graph": ["boolean"],
     }
 
     def _check_graph(self, n_samples: int) -> csr_array | None:
-        return None if self.graph is None else check_graph(self.graph, n_samples)
+        if self.graph is None:
+            return None
+        if self.extend_graph:
+            given = "True with a ready `graph`"
+            raise InputError(
+                "extend_graph", given, "a graph with a metric, which says what is near a new sample"
+            )
+        return check_graph(self.graph, n_samples)
 
     def _build_graph(
         self, given: csr_array | None, tensor: NonnegativeTensor
     ) -> tuple[csr_array | None, float]:
+        self._training: TrainingSamples | None = None
         if given is not None or self.graph_reg == 0:
             return given, self.graph_reg
-        host = tensor.on_host
-        folded = NonnegativeTensor(
-            host.values.reshape(-1, *self.sample_shape_),
-            None if host.observed is None else host.observed.reshape(-1, *self.sample_shape_),
-        )
-        if self.graph_metric == "auto":
+        folded = self._samples(tensor)
+        metric = self.graph_metric
+        if metric == "auto":
             clusters = min(self.n_clusters or self.n_components, tensor.shape[0] - 1)
             self.graph_metric_, graph, self.modularity_ = choose_graph(
                 folded, self.n_neighbors, self.graph_weight, max(clusters, 1), self.random_state
             )
-            return graph, self.graph_reg
-        graph = neighbor_graph(folded, self.n_neighbors, weight=self.graph_weight, metric=self.graph_metric)
+            metric = self.graph_metric_
+        else:
+            graph = neighbor_graph(folded, self.n_neighbors, weight=self.graph_weight, metric=metric)
+        if self.extend_graph:
+            self._training = TrainingSamples(
+                folded, self.n_neighbors, weight=self.graph_weight, metric=metric
+            )
         return graph, self.graph_reg
+
+    def _ties(self, tensor: NonnegativeTensor) -> Ties | None:
+        if self._training is None:
+            return None
+        return Ties(self._training.ties(self._samples(tensor)), self.embedding_, float(self.graph_reg))
+
+    def _samples(self, tensor: NonnegativeTensor) -> NonnegativeTensor:
+        """Bring the samples to the host and give them their own axes, whatever the order of the model."""
+        host, shape = tensor.on_host, (-1, *self.sample_shape_)
+        observed = None if host.observed is None else host.observed.reshape(shape)
+        return NonnegativeTensor(host.values.reshape(shape), observed)

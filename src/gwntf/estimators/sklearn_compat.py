@@ -11,19 +11,21 @@ from sklearn.utils.validation import validate_data
 
 from gwntf.core import InputError
 from gwntf.engines import Engine, is_foreign, to_host
-from gwntf.problem import check_shape
+from gwntf.problem import check_shape, masked_to_nan
 
 __all__ = ["Interval", "StrOptions", "cluster_qr", "count_samples", "discretize", "estimator_data"]
 
 
 def estimator_data(
-    estimator: Any, X: Any, *, engine: Engine, reset: bool, allow_nan: bool, dtype: str | None
+    estimator: Any, X: Any, *, engine: Engine, reset: bool, missing: str, dtype: str | None
 ) -> Any:
     """Check X for any order of at least two, note or compare its features, and bring it to the engine.
 
     An array that another library than NumPy holds for an engine that knows it stays where it is; its entries are
-    looked at later. Everything else is checked as scikit-learn does.
+    looked at later. Everything else is checked as scikit-learn does, but for a masked array, whose mask scikit-learn
+    would drop: it becomes an array with NaN in its place.
     """
+    X = masked_to_nan(X, missing=missing)
     shape = getattr(X, "shape", ())
     if 0 in shape[2:]:  # scikit-learn looks at the first two axes only
         raise InputError("X", f"the empty shape {tuple(shape)}", "at least one entry along every axis")
@@ -40,7 +42,7 @@ def estimator_data(
         dtype=[dtype] if dtype else ["float64", "float32"],
         order="C",
         allow_nd=True,
-        ensure_all_finite="allow-nan" if allow_nan else True,
+        ensure_all_finite="allow-nan" if missing == "ignore" else True,
         ensure_non_negative=True,
     )
     return engine.asarray(checked)

@@ -1,7 +1,8 @@
 """Costs between the entries of a mode, the kernels that follow from them, and the graph on the samples.
 
 May import `problem`, `engines` and `core`. Start with `costs`, then `kernels` (objects that apply
-themselves); `near_far` and its kernel are for modes too long for all pairs, `graph` stands alone.
+themselves); `near_far` and its kernel are for modes too long for all pairs, `graph` stands
+alone, and `ties` joins new samples to it.
 """
 
 from gwntf.geometry.costs import (
@@ -15,9 +16,9 @@ from gwntf.geometry.costs import (
     resolve_cost,
     resolve_costs,
 )
+from gwntf.geometry.edge_weights import GRAPH_WEIGHTS
 from gwntf.geometry.features import GRAPH_METRICS, GraphMetric
 from gwntf.geometry.graph import (
-    GRAPH_WEIGHTS,
     SampleGraph,
     check_graph,
     neighbor_graph,
@@ -26,6 +27,7 @@ from gwntf.geometry.graph import (
 from gwntf.geometry.kernels import DenseKernel, Kernel, SeparableKernel, build_kernel
 from gwntf.geometry.near_far import NearFarCost, Points, near_far_parts, near_pairs
 from gwntf.geometry.near_far_kernel import NearFarKernel
+from gwntf.geometry.ties import SampleTies, Ties, TrainingSamples
 
 __all__ = [
     "GRAPH_METRICS",
@@ -40,8 +42,11 @@ __all__ = [
     "NearFarKernel",
     "Points",
     "SampleGraph",
+    "SampleTies",
     "SeparableCost",
     "SeparableKernel",
+    "Ties",
+    "TrainingSamples",
     "build_kernel",
     "check_cost",
     "check_costs",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +12,12 @@ from scipy.sparse import coo_array, csr_array, issparse, triu
 
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine
-from gwntf.geometry.features import GraphMetric, check_complete, graph_features
+from gwntf.geometry.edge_weights import GRAPH_WEIGHTS, SCALE_NEIGHBOR, Ends, edge_weights
+from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, check_complete, graph_features
 from gwntf.geometry.neighbors import nearest_rows
 from gwntf.geometry.pairwise import NOISE, pairwise_distances, row_length
-from gwntf.problem import NonnegativeTensor, as_real_array
+from gwntf.problem import NonnegativeTensor, as_real_array, as_tensor
 
-GRAPH_WEIGHTS = ("binary", "cosine", "self-tuning")
-
-_SCALE_NEIGHBOR = 7
 _BLOCK_ENTRIES = 2**24
 
 
@@ -45,46 +44,74 @@ class SampleGraph:
 
 
 def neighbor_graph(
-    tensor: NonnegativeTensor,
+    X: Any,
     n_neighbors: int = 5,
     *,
     weight: str = "binary",
     metric: GraphMetric = "cosine",
+    missing: str = "error",
 ) -> csr_array:
     """Join every sample to its nearest others and symmetrise by the maximum.
 
+    The graph that the estimators build; made beforehand it goes into their `graph`, so that one graph can serve many
+    fits, or the filled data of one fit can give the graph of the next.
+
     Parameters
     ----------
-    tensor : NonnegativeTensor
-        Samples first.
+    X : array-like of shape (n_samples, I_1, ..., I_{N-1})
+        Nonnegative data, samples first.
     n_neighbors : int
         p; at most the number of other samples is used.
     weight : {"binary", "cosine", "self-tuning"}
         1; the cosine of the two samples; exp(-d_ij^2 / (s_i s_j)) with s_i the distance to the 7th
         neighbour.
     metric : {"cosine", "euclidean", "gradient", "wasserstein"} or callable
-        Which samples are near: see `features`.
+        Which samples are near: see `features`. Estimators scale samples first (`sample_norm`), which matters to
+        "euclidean" and to callables.
+    missing : {"error", "ignore"}
+        Whether NaN, or the mask of a masked array, is an error or says that an entry was not observed; pairs are
+        then compared on what both have.
 
     Returns
     -------
     csr_array of shape (N, N)
+
+    Examples
+    --------
+    >>> from gwntf import neighbor_graph
+    >>> neighbor_graph([[1.0, 0.0], [2.0, 0.1], [0.0, 3.0], [0.1, 1.0]], 1).toarray().astype(int)
+    array([[0, 1, 0, 0],
+           [1, 0, 0, 0],
+           [0, 0, 0, 1],
+           [0, 0, 1, 0]])
     """
+    _check_choices(n_neighbors, weight, metric, missing)
+    tensor = X if isinstance(X, NonnegativeTensor) else as_tensor(X, missing=missing)
     size = len(tensor.values)
     count = min(n_neighbors, size - 1)
     if count < 1:
         return csr_array((size, size), dtype=np.float64)
-    scale = min(_SCALE_NEIGHBOR, size - 1)
-    distance, index = _nearest(tensor, max(count, scale), metric)
-    near, neighbor = distance[:, :count], index[:, :count]
-    if weight == "self-tuning":
-        values = _self_tuning(near, distance[:, scale - 1], neighbor)
-    elif weight == "cosine":
-        values = _cosines(tensor, neighbor)
-    else:
-        values = np.ones_like(near)
+    scale = min(SCALE_NEIGHBOR, size - 1)
+    distance, index = nearest_samples(tensor, max(count, scale), metric)
+    ends = Ends(tensor, distance[:, scale - 1])
+    neighbor = index[:, :count]
+    values = edge_weights(weight, distance[:, :count], neighbor, ends, ends)
     row = np.repeat(np.arange(size), count)
     directed = coo_array((values.ravel(), (row, neighbor.ravel())), shape=(size, size)).tocsr()
     return _tidy(directed.maximum(directed.T))
+
+
+def _check_choices(n_neighbors: Any, weight: Any, metric: Any, missing: Any) -> None:
+    """Refuse what is not offered, before any work."""
+    if not isinstance(n_neighbors, numbers.Integral) or n_neighbors < 1:
+        raise InputError("n_neighbors", repr(n_neighbors), "a whole number of at least 1")
+    for name, given, choices in (
+        ("weight", weight, GRAPH_WEIGHTS),
+        ("metric", metric, GRAPH_METRICS),
+        ("missing", missing, ("error", "ignore")),
+    ):
+        if given not in choices and not (name == "metric" and callable(given)):
+            raise InputError(name, repr(given), f"one of {', '.join(map(repr, choices))}")
 
 
 def check_graph(graph: Any, n_samples: int) -> csr_array:
@@ -126,7 +153,7 @@ def _tidy(graph: csr_array) -> csr_array:
     return tidy
 
 
-def _nearest(
+def nearest_samples(
     tensor: NonnegativeTensor, count: int, metric: GraphMetric
 ) -> tuple[FloatArray, NDArray[np.intp]]:
     """Distances d and indices of the nearest other samples, in order; each sample's own row left out."""
@@ -160,22 +187,3 @@ def _nearest_observed(
         distances.append(np.take_along_axis(distance, order, axis=1))
         indices.append(order)
     return np.concatenate(distances), np.concatenate(indices)
-
-
-def _self_tuning(near: FloatArray, scale: FloatArray, index: NDArray[np.intp]) -> FloatArray:
-    """exp(-d_ij^2 / (s_i s_j)); equal samples have weight one even where a scale is zero."""
-    product = scale[:, None] * scale[index]
-    ratio = np.divide(near**2, product, out=np.full_like(near, np.inf), where=product > 0)
-    return np.where(near == 0, 1.0, np.exp(-ratio))
-
-
-def _cosines(tensor: NonnegativeTensor, index: NDArray[np.intp]) -> FloatArray:
-    """Cosine of every sample with its neighbours, over the entries that both have."""
-    rows: FloatArray = tensor.values.reshape(len(tensor.values), -1).astype(np.float64)
-    seen = np.ones_like(rows, bool) if tensor.observed is None else tensor.observed.reshape(rows.shape)
-    cosines = np.zeros(index.shape)
-    for place, other in enumerate(index.T):
-        product = (rows * rows[other]).sum(axis=1)
-        squares = (rows**2 * seen[other]).sum(axis=1) * (rows[other] ** 2 * seen).sum(axis=1)
-        np.divide(product, np.sqrt(squares), out=cosines[:, place], where=squares > 0)
-    return np.clip(cosines, 0, 1)

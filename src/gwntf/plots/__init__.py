@@ -3,7 +3,8 @@
 May import `experiments` and everything below. Every function takes one axes as `ax` and returns the axes it drew
 on; what needs several panels draws them inside the frame of that axes and returns them as an array (`frames`). Nothing
 changes matplotlib's settings or shows a window. `components`, `reconstructions`, `flow` and `embedding` show one model,
-`tables` compares several, `overview` in `figures` puts panels on one page. `docs/plots.md` has pictures.
+`tables` compares several, `stability` shows which rank to take, `overview` in `figures` puts panels on one page.
+`docs/plots.md` has pictures.
 """
 
 from gwntf.plots.components import plot_components
@@ -13,6 +14,7 @@ from gwntf.plots.flow import plot_flow, plot_plan
 from gwntf.plots.frames import require_matplotlib
 from gwntf.plots.panels import plot_images, plot_objective
 from gwntf.plots.reconstructions import plot_reconstructions
+from gwntf.plots.stability import plot_stability
 from gwntf.plots.tables import plot_bars, plot_curves
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "plot_objective",
     "plot_plan",
     "plot_reconstructions",
+    "plot_stability",
     "principal_plane",
     "require_matplotlib",
 ]

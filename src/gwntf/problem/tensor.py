@@ -69,9 +69,9 @@ def as_tensor(X: Any, *, name: str = "X", missing: str = "error", dtype: Any = N
     """Check a nonnegative array of order N >= 2 and bring it into floating point.
 
     float32 and float64 are kept, everything else becomes float64, unless `dtype` asks for one of the two.
-    With ``missing="ignore"`` NaN means "not observed".
+    With ``missing="ignore"`` NaN and the mask of a masked array mean "not observed".
     """
-    values = _as_floats(X, name, dtype)
+    values = _as_floats(masked_to_nan(X, name=name, missing=missing), name, dtype)
     check_shape(values.shape, name)
     return check_values(get_engine("numpy"), values, name=name, missing=missing)
 
@@ -104,6 +104,24 @@ def check_values(
         )
     filled = xp.where(holes, xp.zeros_like(values), values)
     return NonnegativeTensor(_nonnegative(xp, filled, name), ~holes, engine)
+
+
+def masked_to_nan(X: Any, *, name: str = "X", missing: str = "error") -> Any:
+    """Write the mask of a masked array into its entries, as NaN; anything else is returned as it is.
+
+    What lies under the mask is never looked at. float32 stays float32, everything else becomes float64.
+    """
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    count = int(np.ma.getmaskarray(X).sum())
+    if count and missing == "error":
+        allowed = "no mask, or missing='ignore' to treat masked entries as not observed"
+        raise InputError(name, f"{count} masked entries", allowed)
+    if not count:
+        return X.data
+    if X.dtype.kind not in "fiub":
+        raise InputError(name, f"entries of type {X.dtype}", "an array of real numbers")
+    return np.ma.filled(X.astype(X.dtype if X.dtype == np.float32 else np.float64), np.nan)
 
 
 def fold_samples(X: Array, sample_shape: tuple[int, ...] | None) -> Array:
@@ -159,6 +177,20 @@ class Rows(Protocol):
         ...
 
 
+def fill_missing(tensor: NonnegativeTensor, model: Rows) -> Array:
+    """Copy the entries, with those of the model where nothing was observed, a block of samples at a time."""
+    xp, observed = tensor.engine.xp, tensor.observed
+    filled = xp.asarray(tensor.values, copy=True)
+    if observed is None:
+        return filled
+
+    def visit(rows: slice) -> None:
+        filled[rows] = xp.where(observed[rows], filled[rows], model[rows])
+
+    tensor.engine.map(visit, sample_blocks(tensor.shape, tensor.engine.block_entries))
+    return filled
+
+
 def relative_error(tensor: NonnegativeTensor, model: Rows) -> float:
     """|X - X^| / |X| over the observed entries, in the Frobenius norm, a block of samples at a time."""
     xp = tensor.engine.xp
@@ -187,6 +219,8 @@ def _norm(xp: Any, values: Array) -> float:
 
 def as_real_array(values: Any, name: str, allowed: str = "an array of real numbers") -> NDArray[Any]:
     """Return an array of real numbers of any kind, or say which argument is none."""
+    if np.ma.is_masked(values):
+        raise InputError(name, "masked entries", allowed)
     try:
         array = np.asarray(to_host(values))
     except (ValueError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""New samples: their embedding with the other factors fixed, without a graph."""
+"""New samples: their embedding with the other factors fixed, alone or tied to training samples."""
 
 from __future__ import annotations
 
@@ -9,33 +9,39 @@ from operator import mul
 
 from gwntf.core import Array
 from gwntf.engines import Engine
+from gwntf.geometry import SampleTies, Ties
 from gwntf.problem import pieces
 from gwntf.solvers.loop import Stopping
 from gwntf.solvers.problem import Problem
+from gwntf.updates import tie_penalty
 
 _BATCH_ENTRIES = 2**22
 
 
 def project(
-    problem: Problem, components: Sequence[Array], stopping: Stopping, engine: Engine
+    problem: Problem,
+    components: Sequence[Array],
+    stopping: Stopping,
+    engine: Engine,
+    ties: Ties | None = None,
 ) -> tuple[Array, int]:
-    """Minimise the data term over the sample factor alone; also count the samples that had not settled.
+    """Minimise the data term, and the penalty of `ties`, over the sample factor alone; also count unsettled samples.
 
-    Nothing ties one sample to another, so each is a problem of its own: it has its own stop, and its answer
+    Nothing ties one new sample to another, so each is a problem of its own: it has its own stop, and its answer
     does not depend on the samples beside it. Samples are taken in batches to bound the memory.
     """
     samples, *sizes = problem.tensor.shape
     rest = [engine.asarray(component, problem.tensor.dtype) for component in components]
     step = max(1, max(_BATCH_ENTRIES, engine.block_entries) // max(1, math.prod(sizes)))
-    parts = [
-        _project_batch(problem.of_new_samples(batch), rest, stopping, engine)
-        for batch in pieces(samples, step)
-    ]
+    parts = []
+    for batch in pieces(samples, step):
+        tied = None if ties is None else ties.place(engine, problem.tensor.dtype, batch)
+        parts.append(_project_batch(problem.of_new_samples(batch), rest, stopping, engine, tied))
     return engine.xp.concat([part for part, _ in parts]), sum(unsettled for _, unsettled in parts)
 
 
 def _project_batch(
-    problem: Problem, rest: Sequence[Array], stopping: Stopping, engine: Engine
+    problem: Problem, rest: Sequence[Array], stopping: Stopping, engine: Engine, ties: SampleTies | None
 ) -> tuple[Array, int]:
     xp = engine.xp
     loss, _ = problem.place(engine)
@@ -44,7 +50,9 @@ def _project_batch(
     last = None
     with engine.quiet():
         for _ in range(stopping.max_iter):
-            moved, value = loss.sample_step([a, *rest])
+            moved, value = loss.sample_step([a, *rest], ties)
+            if ties is not None:
+                value = value + tie_penalty(engine, a, ties)
             if last is not None and stopping.tol > 0:
                 scale = xp.maximum(xp.abs(value), size)
                 done = done | ~(last - value > stopping.tol * scale)

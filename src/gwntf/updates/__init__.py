@@ -6,7 +6,7 @@ penalty on the samples.
 """
 
 from gwntf.updates.frobenius import least_squares_factor, other_grams, unit_columns
-from gwntf.updates.graph_term import RULES, SampleRule, penalty
+from gwntf.updates.graph_term import RULES, SampleRule, penalty, tie_penalty, tied_root
 from gwntf.updates.kl import other_masses, printed_factor, ratio_to_model, simplex_step
 
 __all__ = [
@@ -19,5 +19,7 @@ __all__ = [
     "printed_factor",
     "ratio_to_model",
     "simplex_step",
+    "tie_penalty",
+    "tied_root",
     "unit_columns",
 ]

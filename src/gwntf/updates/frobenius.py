@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from gwntf.core import Array
 from gwntf.engines import Engine
-from gwntf.geometry import SampleGraph
+from gwntf.geometry import SampleGraph, SampleTies
 
 
 def other_grams(factors: Sequence[Array], mode: int) -> Array:
@@ -24,14 +24,22 @@ def other_grams(factors: Sequence[Array], mode: int) -> Array:
 
 
 def least_squares_factor(
-    engine: Engine, factors: Sequence[Array], product: Array, mode: int, graph: SampleGraph | None
+    engine: Engine,
+    factors: Sequence[Array],
+    product: Array,
+    mode: int,
+    graph: SampleGraph | SampleTies | None,
 ) -> Array:
-    """Return A(n) * (X_(n) A(-n) [+ mu V A]) / (A(n) G [+ mu D A]), given product = X_(n) A(-n)."""
+    """Return A(n) * (X_(n) A(-n) [+ mu V A]) / (A(n) G [+ mu D A]), given product = X_(n) A(-n).
+
+    For new samples V A is s, the sum over their ties to training samples, whose rows stay.
+    """
     xp = engine.xp
     a = factors[mode]
     numerator, denominator = product, a @ other_grams(factors, mode)
     if graph is not None:
-        numerator = numerator + graph.weight * (graph.matrix @ a)
+        attraction = graph.pull if isinstance(graph, SampleTies) else graph.matrix @ a
+        numerator = numerator + graph.weight * attraction
         denominator = denominator + graph.weight * graph.degree * a
     return a * numerator / xp.clip(denominator, float(xp.finfo(a.dtype).smallest_normal), None)
 

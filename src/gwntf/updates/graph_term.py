@@ -1,6 +1,8 @@
 """The graph penalty (mu/4) sum_ij V_ij |a_i - a_j|^2 on the rows of the sample factor, and steps against it.
 
-Its gradient is mu L A with L = D - V.
+Its gradient is mu L A with L = D - V. A new sample is tied to training samples, whose rows a_j stay. The sum over ij
+counts every edge twice, so its penalty is (mu/2) sum_j v_j |a - a_j|^2, with the gradient mu (d a - s), where d is the
+sum of the v_j and s that of the v_j a_j.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from typing import Protocol
 
 from gwntf.core import Array
 from gwntf.engines import Engine
-from gwntf.geometry import SampleGraph
+from gwntf.geometry import SampleGraph, SampleTies
 
 _EDGES_AT_ONCE = 2**16
 
@@ -47,3 +49,26 @@ def ratio(engine: Engine, a: Array, w: Array, b: float, graph: SampleGraph) -> A
 
 
 RULES: dict[str, SampleRule] = {"mm": mm_root, "multiplicative": ratio}
+
+
+def tie_penalty(engine: Engine, a: Array, ties: SampleTies) -> Array:
+    """(mu/2) sum_j v_j |a - a_j|^2 of every new sample, in float64."""
+    xp = engine.xp
+    apart = xp.astype(a, xp.float64) - ties.centre
+    degree = xp.astype(ties.degree[:, 0], xp.float64)
+    return ties.weight / 2 * (degree * xp.sum(apart * apart, axis=1) + ties.rest)
+
+
+def tied_root(engine: Engine, w: Array, b: float, masses: Array, ties: SampleTies) -> Array:
+    """Return the positive root of mu d a^2 + q a - b w = 0, q = b m - mu s: it minimises the majorizer of a new sample.
+
+    b (m a - w log a) majorizes the data term, m the mass of a component; s does not depend on a, so the root is exact
+    and never raises the objective. Either form of it is used where it does not cancel; without ties it is w / m.
+    """
+    xp = engine.xp
+    q = b * masses - ties.weight * ties.pull
+    curvature = ties.weight * ties.degree
+    size = xp.abs(q) + xp.sqrt(q * q + 4 * curvature * b * w)
+    tiny = float(xp.finfo(w.dtype).smallest_normal)
+    bent = xp.where(curvature > 0, 2 * curvature, xp.ones_like(curvature))
+    return xp.where(q > 0, 2 * b * w / xp.clip(size, tiny, None), size / bent)

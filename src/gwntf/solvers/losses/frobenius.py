@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from gwntf.core import Array
 from gwntf.engines import Engine
-from gwntf.geometry import SampleGraph
+from gwntf.geometry import SampleGraph, SampleTies
 from gwntf.problem import NonnegativeTensor, khatri_rao, other_mode_product
 from gwntf.problem.blocks import sample_blocks
 from gwntf.solvers.losses.protocol import Evaluation
@@ -86,13 +86,13 @@ class FrobeniusLoss:
         """Always the same."""
         return 0
 
-    def sample_step(self, factors: Sequence[Array]) -> tuple[Array, Array]:
+    def sample_step(self, factors: Sequence[Array], ties: SampleTies | None) -> tuple[Array, Array]:
         """Update the samples by themselves."""
         if self.observed is None:
             by_sample, product = self._values(factors), self._sample_product(factors)
         else:
             by_sample, product, _ = self._filled(factors)
-        return least_squares_factor(self.engine, factors, product, 0, None), by_sample
+        return least_squares_factor(self.engine, factors, product, 0, ties), by_sample
 
     def _half_squares(self) -> Array:
         """1/2 |x|^2 of every sample."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from gwntf.core import Array
 from gwntf.engines import Engine
-from gwntf.geometry import Kernel, SampleGraph
+from gwntf.geometry import Kernel, SampleGraph, SampleTies
 from gwntf.problem import NonnegativeTensor
 from gwntf.transport import PlanTerms
 
@@ -106,8 +106,8 @@ class Loss(Protocol):
         """Kernel of every mode that is transported."""
         ...
 
-    def sample_step(self, factors: Sequence[Array]) -> tuple[Array, Array]:
-        """One step of every sample by itself, without graph; also the value of each sample before it."""
+    def sample_step(self, factors: Sequence[Array], ties: SampleTies | None) -> tuple[Array, Array]:
+        """One step of every new sample by itself; also the data term of each sample before it."""
         ...
 
 

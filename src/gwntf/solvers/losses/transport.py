@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 from gwntf.core import Array, InputError, Relaxation
 from gwntf.engines import Engine
-from gwntf.geometry import Cost, Kernel, SampleGraph, build_kernel
+from gwntf.geometry import Cost, Kernel, SampleGraph, SampleTies, build_kernel
 from gwntf.problem import NonnegativeTensor, other_mode_product, other_mode_products
 from gwntf.solvers.losses.protocol import Evaluation
 from gwntf.solvers.losses.sweep import Sweep, Swept, WarmStarts
 from gwntf.transport import TransportLimits
-from gwntf.updates import RULES, other_masses, printed_factor, simplex_step
+from gwntf.updates import RULES, other_masses, printed_factor, simplex_step, tied_root
 
 UPDATES = (*RULES, "paper")
 
@@ -136,11 +136,13 @@ class TransportLoss:
         """Scalings of a transport."""
         return self._scalings
 
-    def sample_step(self, factors: Sequence[Array]) -> tuple[Array, Array]:
-        """Take the numerator w_N of the samples, divided by the mass of the components."""
+    def sample_step(self, factors: Sequence[Array], ties: SampleTies | None) -> tuple[Array, Array]:
+        """Take the numerator w_N of the samples, divided by the mass of the components; with ties, the root."""
         swept = self._sweep(factors, self.transported)
         w = factors[0] * swept.products.samples
-        return w / other_masses(self.engine, factors, 0), swept.by_sample
+        masses = other_masses(self.engine, factors, 0)
+        moved = w / masses if ties is None else tied_root(self.engine, w, self.weight, masses, ties)
+        return moved, swept.by_sample
 
     def _printed_step(self, factors: Sequence[Array], graph: SampleGraph | None) -> list[Array]:
         """Algorithm 1 as printed: factors in turn, each from the transport of its own mode, samples last."""

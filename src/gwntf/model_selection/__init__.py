@@ -1,0 +1,8 @@
+"""Choosing the rank: how well fits from different starts agree.
+
+May import `estimators`, `evaluation`, `datasets` and everything below. One file: `stability`.
+"""
+
+from gwntf.model_selection.stability import StabilityCurve, stability_curve
+
+__all__ = ["StabilityCurve", "stability_curve"]

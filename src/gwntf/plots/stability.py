@@ -1,0 +1,66 @@
+"""The curve of `model_selection.stability_curve`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gwntf.model_selection import StabilityCurve
+from gwntf.plots.frames import new_axes
+
+
+def plot_stability(result: StabilityCurve, ax: Any = None) -> Any:
+    """Draw how far fits agree against the rank, and their reconstruction error on an axis of its own.
+
+    Lines are means over pairs of fits (over fits for the error), bands one standard deviation; a vertical line stands
+    at `best_rank`.
+
+    Parameters
+    ----------
+    result : StabilityCurve
+        From `stability_curve`.
+    ax : matplotlib axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib axes
+        Of the agreements; the error's share their horizontal axis.
+    """
+    ax = new_axes(ax)
+    error_ax = ax.twinx()
+    error_ax.set_zorder(ax.get_zorder() - 1)
+    ax.patch.set_visible(False)
+    lines = [
+        _band(ax, result.ranks, result.component_agreement, "#4c72b0", "o", "components (mean cosine)"),
+        _band(ax, result.ranks, result.label_agreement, "#dd8452", "s", "labels (adjusted Rand)"),
+        _band(error_ax, result.ranks, result.reconstruction_err, "#999999", "", "reconstruction error"),
+    ]
+    best = ax.axvline(result.best_rank, color="black", linewidth=1, linestyle="--")
+    best.set_label(f"best_rank = {result.best_rank}")
+    ax.set_ylim(min(0.0, float(result.label_agreement.min())), 1.03)
+    error_ax.set_ylim(bottom=0)
+    ax.set_xticks(result.ranks)
+    ax.set_xlabel("rank (n_components)")
+    ax.set_ylabel("agreement of fits")
+    error_ax.set_ylabel("relative reconstruction error", color="#777777")
+    error_ax.tick_params(axis="y", colors="#777777")
+    ax.grid(alpha=0.3)
+    ax.legend(
+        handles=[*lines, best],
+        fontsize="small",
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.16),
+        ncols=2,
+        frameon=False,
+    )
+    return ax
+
+
+def _band(ax: Any, ranks: Any, values: Any, color: str, marker: str, label: str) -> Any:
+    """Draw the mean of every row, with a band of one standard deviation."""
+    mean, spread = np.mean(values, axis=1), np.std(values, axis=1)
+    ax.fill_between(ranks, mean - spread, mean + spread, color=color, alpha=0.2, linewidth=0)
+    style = {"marker": marker, "markersize": 4} if marker else {"linestyle": ":"}
+    return ax.plot(ranks, mean, color=color, label=label, **style)[0]

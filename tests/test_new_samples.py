@@ -1,0 +1,370 @@
+"""New samples: ties to training samples, and labels."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.cluster import KMeans
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
+
+from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, InputError, fit_many
+from gwntf.core import Relaxation
+from gwntf.datasets import load_digits_tensor
+from gwntf.engines import get_engine
+from gwntf.evaluation import clustering_accuracy
+from gwntf.geometry import Ties, TrainingSamples, neighbor_graph, resolve_costs
+from gwntf.problem import NonnegativeTensor
+from gwntf.solvers import Frobenius, Problem, Stopping, Wasserstein, evaluate
+from gwntf.solvers.projection import project
+from gwntf.updates import tied_root
+from tests.problems import TIGHT
+
+METRICS = ["cosine", "euclidean", "gradient", "wasserstein", lambda samples: samples.mean(axis=2)]
+NUMPY = get_engine("numpy")
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits_tensor()
+    return X / np.linalg.norm(X, axis=(1, 2), keepdims=True), y
+
+
+def small(**params):
+    defaults = {
+        "n_components": 8,
+        "max_iter": 15,
+        "tol": 0,
+        "graph_reg": 10.0,
+        "random_state": 0,
+        "costs": (None, "grid", "grid"),
+        "extend_graph": True,
+    }
+    return GWNTF(**{**defaults, **params})
+
+
+# --- the ties -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weight", ["binary", "cosine", "self-tuning"])
+@pytest.mark.parametrize("metric", METRICS, ids=str)
+def test_ties_are_the_new_samples_edges_in_the_graph_rule(digits, metric, weight):
+    """The directed edges that one more sample has in the graph of all: literal features, distances and scales."""
+    from gwntf.geometry.features import graph_features
+
+    training, new = digits[0][:60], digits[0][60:70]
+    found = TrainingSamples(NonnegativeTensor(training), 5, weight=weight, metric=metric).ties(
+        NonnegativeTensor(new)
+    )
+    rows, compared = graph_features(NonnegativeTensor(digits[0][:70]), metric)
+    power = 1 if compared == "manhattan" else 2
+    distance = (np.abs(rows[:, None] - rows[None, :60]) ** power).sum(axis=2) ** (1 / power)
+    expected = np.zeros((10, 60))
+    scales = [np.sort(np.delete(distance[j], j))[6] for j in range(60)]
+    for i in range(10):
+        own = distance[60 + i]
+        for j in np.argsort(own)[:5]:
+            if weight == "self-tuning":
+                expected[i, j] = np.exp(-(own[j] ** 2) / (np.sort(own)[6] * scales[j]))
+            else:
+                expected[i, j] = (new[i] * training[j]).sum() if weight == "cosine" else 1
+    np.testing.assert_allclose(found.toarray(), expected, atol=1e-7)
+
+
+def test_ties_without_holes_are_those_of_shared_entries(digits):
+    training, new = NonnegativeTensor(digits[0][:40]), digits[0][40:50]
+    whole = NonnegativeTensor(new)
+    masked = NonnegativeTensor(new, np.ones(new.shape, bool))
+    for metric in ("cosine", "euclidean"):
+        samples = TrainingSamples(training, 5, weight="self-tuning", metric=metric)
+        np.testing.assert_allclose(samples.ties(masked).toarray(), samples.ties(whole).toarray(), atol=1e-7)
+
+
+def test_ties_with_holes_compare_what_both_samples_have(rng):
+    """Cosines over shared entries by literal loops."""
+    training, new = rng.random((12, 9)), rng.random((4, 9))
+    seen, new_seen = rng.random((12, 9)) < 0.7, rng.random((4, 9)) < 0.7
+    holed = NonnegativeTensor(np.where(seen, training, 0), seen)
+    found = TrainingSamples(holed, 3, weight="cosine", metric="cosine").ties(
+        NonnegativeTensor(np.where(new_seen, new, 0), new_seen)
+    )
+    for i in range(4):
+        cosines = []
+        for j in range(12):
+            both = seen[j] & new_seen[i]
+            a, b = new[i][both], training[j][both]
+            cosines.append(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)) if both.any() else 0.0)
+        nearest = np.argsort(cosines)[::-1][:3]
+        expected = np.zeros(12)
+        expected[nearest] = np.array(cosines)[nearest]
+        np.testing.assert_allclose(found.toarray()[i], expected, atol=1e-9)
+
+
+def test_empty_samples_are_tied_to_empty_samples_first(rng):
+    training = rng.random((10, 6))
+    training[4] = 0
+    for training_rows in (training, rng.random((10, 6))):
+        samples = TrainingSamples(NonnegativeTensor(training_rows), 1, weight="binary", metric="cosine")
+        ties = samples.ties(NonnegativeTensor(np.zeros((1, 6))))
+        assert ties.sum() == 1
+        assert not (training_rows[4].sum() == 0 and ties[0, 4] != 1)
+
+
+# --- the step -------------------------------------------------------------------------------------------
+
+
+def test_root_minimises_the_majorizer_of_an_entry(rng):
+    """b (m a - w log a) + (mu/2) sum_j v_j (a - a_j)^2, by a search over a."""
+    from scipy.optimize import minimize_scalar
+
+    ties = Ties(neighbor_graph(NonnegativeTensor(rng.random((9, 4))), 3)[:5], 3 * rng.random((9, 2)), 7.0)
+    w, masses, b = rng.random((5, 2)), np.array([1.0, 2.5]), 2.0
+    found = tied_root(NUMPY, w, b, masses, ties.place(NUMPY, np.dtype(float), slice(0, 5)))
+    weights = ties.matrix.toarray()
+    for i in range(5):
+        for r in range(2):
+
+            def value(log_a, i=i, r=r):
+                a = np.exp(log_a)
+                apart = weights[i] @ (a - ties.embedding[:, r]) ** 2
+                return b * (masses[r] * a - w[i, r] * log_a) + ties.weight / 2 * apart
+
+            best = minimize_scalar(value, bounds=(-15, 5), method="bounded", options={"xatol": 1e-12})
+            np.testing.assert_allclose(found[i, r], np.exp(best.x), rtol=1e-6)
+
+
+def test_root_without_ties_is_the_plain_step(rng):
+    from scipy.sparse import csr_array
+
+    ties = Ties(csr_array((5, 9)), rng.random((9, 2)), 7.0).place(NUMPY, np.dtype(float), slice(0, 5))
+    w, masses = rng.random((5, 2)), np.array([1.0, 2.5])
+    np.testing.assert_allclose(tied_root(NUMPY, w, 3.0, masses, ties), w / masses)
+
+
+def tied_problem(shape, transported, seed, weight, loss=None):
+    """New samples with ties to random training rows, simplex components, and F of one embedding of them."""
+    rng = np.random.default_rng(seed)
+    new, training = NonnegativeTensor(rng.random(shape)), NonnegativeTensor(rng.random((9, *shape[1:])))
+    specs = [None, *("grid" if mode in transported else None for mode in range(1, len(shape)))]
+    costs = resolve_costs(specs, new)
+    problem = Problem(new, loss or Wasserstein(costs, Relaxation(0.1, 1.0, 0.7), TIGHT))
+    components = [rng.random((size, 3)) for size in shape[1:]]
+    components = [factor / factor.sum(axis=0) for factor in components]
+    matrix = TrainingSamples(training, 4, weight="self-tuning", metric="cosine").ties(new)
+    ties = Ties(matrix, 4 * rng.random((9, 3)), weight)
+
+    def values(a):
+        apart = ((a[:, None] - ties.embedding[None]) ** 2).sum(axis=2)
+        penalty = weight / 2 * (matrix.toarray() * apart).sum(axis=1)
+        data = [
+            evaluate(
+                Problem(NonnegativeTensor(new.values[i : i + 1]), problem.loss),
+                [a[i : i + 1], *components],
+                NUMPY,
+            ).total
+            for i in range(shape[0])
+        ]
+        return np.array(data) + penalty
+
+    return problem, components, ties, values
+
+
+@pytest.mark.parametrize("weight", [0.3, 30.0, 4e4])
+@pytest.mark.parametrize(
+    ("shape", "transported", "loss"),
+    [
+        ((4, 5), (), None),
+        ((4, 5), (1,), None),
+        ((3, 4, 3), (1, 2), None),
+        ((3, 4, 3), (2,), None),
+        ((4, 5), (), Frobenius()),
+        ((3, 4, 3), (), Frobenius()),
+    ],
+)
+def test_no_step_raises_the_objective_of_any_tied_sample(shape, transported, loss, weight):
+    problem, components, ties, values = tied_problem(shape, transported, 3, weight, loss)
+    curve = []
+    for steps in range(1, 9):
+        a, _ = project(problem, components, Stopping(steps, 0), NUMPY, ties)
+        curve.append(values(a))
+    rises = np.diff(curve, axis=0) / np.abs(curve[:-1])
+    assert rises.max() <= 1e-9
+    assert np.min(np.array(curve[0]) - curve[-1]) > 0
+
+
+@pytest.mark.parametrize("loss", [None, Frobenius()], ids=["transport", "least squares"])
+def test_the_steps_lead_to_the_minimum_of_every_tied_sample(loss):
+    problem, components, ties, values = tied_problem((3, 5), (1,), 1, 2.0, loss)
+    a, _ = project(problem, components, Stopping(3000, 0), NUMPY, ties)
+    best = values(a)
+    for i in range(3):
+
+        def value(log_row, i=i):
+            rows = a.copy()
+            rows[i] = np.exp(log_row)
+            return values(rows)[i]
+
+        found = minimize(value, np.log(a[i] + 1e-3), method="Nelder-Mead", options={"maxfev": 600})
+        assert best[i] <= found.fun + 1e-6 * abs(found.fun)
+
+
+def test_stopping_rule_counts_the_ties():
+    problem, components, ties, values = tied_problem((4, 5), (1,), 2, 5.0)
+    tol = 1e-4
+    stopped, unsettled = project(problem, components, Stopping(500, tol), NUMPY, ties)
+    assert unsettled == 0
+    sizes = problem.tensor.values.sum(axis=1)
+    steps = [project(problem, components, Stopping(k, 0), NUMPY, ties)[0] for k in range(1, 60)]
+    curve = np.array([values(a) for a in steps])
+    small_fall = curve[:-1] - curve[1:] <= tol * np.maximum(np.abs(curve[1:]), sizes)
+    for i in range(4):
+        np.testing.assert_allclose(stopped[i], steps[np.argmax(small_fall[:, i]) + 1][i], rtol=1e-9)
+
+
+# --- transform ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", [*METRICS, "auto"], ids=str)
+def test_tied_samples_are_independent_of_each_other(digits, metric):
+    model = small(graph_metric=metric, graph_weight="self-tuning").fit(digits[0][:80])
+    new = digits[0][80:100]
+    together = model.transform(new)
+    one_by_one = np.concatenate([model.transform(new[i : i + 1]) for i in range(20)])
+    np.testing.assert_allclose(one_by_one, together, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", [GNMF, GNCP, SDNMF, GWNTF])
+def test_a_heavy_graph_puts_new_samples_at_the_mean_of_their_neighbours(digits, method):
+    X = digits[0][:80]
+    model = method(4, max_iter=40, tol=0, graph_reg=1e9, random_state=0, extend_graph=True).fit(X)
+    nearest = NearestNeighbors(n_neighbors=5).fit(X.reshape(80, -1))
+    index = nearest.kneighbors(digits[0][80:90].reshape(10, -1), return_distance=False)
+    means = model.embedding_[index].mean(axis=1)
+    np.testing.assert_allclose(model.transform(digits[0][80:90]), means, rtol=1e-4, atol=1e-6)
+
+
+def test_without_graph_weight_or_extension_transform_has_no_ties(digits):
+    X, new = digits[0][:60], digits[0][60:70]
+    plain = small(extend_graph=False).fit(X)
+    assert plain._training is None
+    tied = small().fit(X)
+    np.testing.assert_array_equal(tied.embedding_, plain.embedding_)
+    assert not np.allclose(tied.transform(new), plain.transform(new), rtol=1e-2)
+    light = small(graph_reg=0).fit(X)
+    assert light.graph_ is None
+    np.testing.assert_array_equal(
+        light.transform(new), small(graph_reg=0, extend_graph=False).fit(X).transform(new)
+    )
+
+
+def test_extension_survives_pickling_and_both_engines_agree(digits):
+    X, new = digits[0][:60].astype(np.float32), digits[0][60:70].astype(np.float32)
+    model = small(graph_reg=4e4, graph_weight="self-tuning").fit(X)
+    Z = model.transform(new)
+    assert Z.dtype == np.float32
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).transform(new), Z)  # noqa: S301
+    np.testing.assert_allclose(model.set_params(engine="numpy").transform(new), Z, rtol=1e-3, atol=1e-5)
+
+
+def test_extension_with_missing_entries(digits):
+    X = digits[0][:80].copy()
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    model = small(missing="ignore").fit(X[:60])
+    assert np.isfinite(model.transform(X[60:])).all()
+    np.testing.assert_array_equal(model.predict(X[:60]), model.predict(X[:60]))
+    complete = small(missing="ignore", graph_metric="gradient").fit(digits[0][:60])
+    with pytest.raises(InputError, match="graph_metric"):
+        complete.transform(X[60:])
+
+
+def test_a_ready_graph_cannot_be_extended(digits):
+    graph = np.ones((20, 20))
+    with pytest.raises(InputError, match="extend_graph"):
+        small(graph=graph).fit(digits[0][:20])
+
+
+def test_a_metric_must_return_rows_of_one_length(digits):
+    model = small(graph_metric=lambda samples: samples.reshape(len(samples), -1)[:, : len(samples)])
+    model.fit(digits[0][:40])
+    with pytest.raises(InputError, match="graph_metric"):
+        model.transform(digits[0][40:45])
+
+
+# --- labels ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [NMF, GNMF, SDNMF, NCP, GNCP, SWIFT, GWNTF])
+@pytest.mark.parametrize("assign_labels", ["kmeans", "discretize", "cluster_qr"])
+def test_predict_gives_training_samples_their_own_labels(digits, method, assign_labels):
+    X = digits[0][:60]
+    model = method(6, max_iter=20, tol=0, assign_labels=assign_labels, n_clusters=4, random_state=0)
+    labels = model.fit_predict(X)
+    assert np.mean(model.predict(X) == labels) >= 0.95
+    assert set(model.predict(digits[0][60:90])) <= set(labels)
+
+
+def test_predict_is_the_label_of_the_nearest_training_sample_embedded_alike(digits):
+    model = small(extend_graph=False, n_clusters=5)
+    labels = model.fit_predict(digits[0][:100])
+    seen, new = model.transform(digits[0][:100]), model.transform(digits[0][100:120])
+    for row, label in zip(new, model.predict(digits[0][100:120]), strict=True):
+        cosines = seen @ row / (np.linalg.norm(seen, axis=1) * np.linalg.norm(row))
+        assert label == labels[np.argmax(cosines)]
+
+
+def test_predict_after_fit_finds_the_labels_of_fit_predict(digits):
+    X, new = digits[0][:100], digits[0][100:130]
+    fitted, labelled = small().fit(X), small()
+    labelled.fit_predict(X)
+    np.testing.assert_array_equal(fitted.predict(new), labelled.predict(new))
+    assert not hasattr(fitted, "labels_")
+
+
+def test_predict_forgets_the_training_data_and_refits(digits):
+    model = small(extend_graph=False).fit(digits[0][:60])
+    assert model._seen.given is not None
+    model.predict(digits[0][60:65])
+    assert model._seen.given is None
+    assert model._seen.rows.shape == (60, 8)
+    model.fit(digits[0][60:100])
+    assert len(np.unique(model.predict(digits[0][60:100]))) > 1
+    assert model._seen.rows.shape == (40, 8)
+
+
+def test_predict_says_when_there_are_too_many_clusters(digits):
+    model = small(n_clusters=50).fit(digits[0][:20])
+    with pytest.raises(InputError, match="n_clusters"):
+        model.predict(digits[0][:3])
+
+
+def test_predict_needs_training_samples_embedded_like_new_ones(digits):
+    """The nearest row of `embedding_`, which knows the graph, is a wrong one for a sample that does not."""
+    X, y = digits[0].astype(np.float32), digits[1]
+    train, held = slice(0, None, 2), slice(1, None, 2)
+    model = GWNTF.for_clustering(10, random_state=0)
+    labels = model.fit_predict(X[train])
+    own = normalize(model.transform(X[held])) @ normalize(model.embedding_).T
+    naive = clustering_accuracy(y[held], labels[own.argmax(axis=1)])
+    assert clustering_accuracy(y[held], model.predict(X[held])) > naive + 0.2
+
+
+def test_predicted_clusters_of_held_out_digits_beat_k_means_on_nmf(digits):
+    X, y = digits[0].astype(np.float32), digits[1]
+    train, held = slice(0, None, 2), slice(1, None, 2)
+    model = GWNTF.for_clustering(10, random_state=0, extend_graph=True).fit(X[train])
+    parts = NMF(10, random_state=0, tol=1e-5, max_iter=500)
+    means = KMeans(10, n_init=20, random_state=0).fit(parts.fit_transform(X[train]))
+    ours = clustering_accuracy(y[held], model.predict(X[held]))
+    theirs = clustering_accuracy(y[held], means.predict(parts.transform(X[held])))
+    assert ours > theirs + 0.03
+
+
+def test_fits_of_many_seeds_label_new_samples_as_single_fits_do(digits):
+    X, new = digits[0][:60], digits[0][60:80]
+    for model in fit_many(small(), X, [0, 1]):
+        single = small(random_state=model.random_state).fit(X)
+        np.testing.assert_array_equal(model.transform(new), single.transform(new))
+        np.testing.assert_array_equal(model.predict(new), single.predict(new))
