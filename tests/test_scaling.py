@@ -122,7 +122,9 @@ def test_log_domain_equals_plain_where_plain_is_safe(problem):
     found = []
     with np.errstate(all="ignore"):
         for domain in (Plain(ENGINE, kernel, 1e-300), Log(ENGINE, kernel)):
-            solved, sound = scaling_module._solve(np, domain, (x, y, start), relaxation, 37, 0, scaling_module._loop)
+            solved, sound = scaling_module._solve(
+                np, domain, (x, y, start), relaxation, 37, 0, scaling_module._loop
+            )
             assert sound.all()
             found.append(solved[2:])
     for plain, logarithmic in zip(*found, strict=True):
