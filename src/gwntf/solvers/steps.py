@@ -35,19 +35,25 @@ class Steps:
         self, factors: Sequence[Array], carried: tuple[Array, ...]
     ) -> tuple[list[Array], tuple[Array, ...], ObjectiveTerms]:
         """Return the next factors with what the step from them needs, and F there."""
-        found = self._split(self._step()(*factors, *carried), len(factors))
-        if found[2].broken and self._recorded[self.loss.exactness] is not None:
-            self._recorded[self.loss.exactness] = None  # fibers that nobody looked at; here they are solved
+        recorded = self._recording()
+        if recorded is None:
+            return self._split(self._plain(*factors, *carried), len(factors))
+        before = [self.loss.engine.xp.asarray(array, copy=True) for array in self.loss.kept]
+        found = self._split(recorded(*factors, *carried), len(factors))
+        if found[2].broken:  # there are fibers that somebody has to look at
+            self._recorded[self.loss.exactness] = None
+            for array, copy in zip(self.loss.kept, before, strict=True):
+                array[...] = copy
             found = self._split(self._plain(*factors, *carried), len(factors))
         return found
 
-    def _step(self) -> Step:
-        """Return the recorded step, or the plain one."""
+    def _recording(self) -> Step | None:
+        """Return the recorded step, if the engine can record it."""
         key = self.loss.exactness
         if key not in self._recorded:
             kernels = [(kernel.form, kernel.size) for kernel in self.loss.kernels if kernel is not None]
             self._recorded[key] = self.loss.engine.recorded(self._plain, kernels)
-        return self._recorded[key] or self._plain
+        return self._recorded[key]
 
     def _plain(self, *arrays: Array) -> tuple[Array, ...]:
         """Factors and what was carried, to the next ones, what they carry, and the numbers of F."""

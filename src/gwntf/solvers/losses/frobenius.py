@@ -47,6 +47,7 @@ class FrobeniusLoss:
         self.sample_scales = self._half_squares()
         self._size = float(self.sample_scales.sum())
         self._observed_rows: Any = None if self.observed is None else self.observed.reshape(*self._rows.shape)
+        self.kept: Sequence[Array] = ()
         self.kernels = (None,) * len(self.data.shape)
         self._held: tuple[list[Array], Array] | None = None
 

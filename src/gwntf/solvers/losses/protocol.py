@@ -102,6 +102,11 @@ class Loss(Protocol):
         ...
 
     @property
+    def kept(self) -> Sequence[Array]:
+        """Arrays that an evaluation leaves for the next one, and writes in place."""
+        ...
+
+    @property
     def kernels(self) -> Sequence[Kernel | None]:
         """Kernel of every mode that is transported."""
         ...

@@ -65,6 +65,11 @@ class WarmStarts:
         self._kept: dict[tuple[int, int], Array] = {}
         self._cold: set[tuple[int, int]] = set()
 
+    @property
+    def arrays(self) -> list[Array]:
+        """All that is kept."""
+        return list(self._kept.values())
+
     def clear(self) -> None:
         """Start cold; the arrays stay where they are."""
         self._cold = set(self._kept)

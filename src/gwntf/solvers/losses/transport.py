@@ -132,6 +132,11 @@ class TransportLoss:
         return grown
 
     @property
+    def kept(self) -> Sequence[Array]:
+        """Warm starts."""
+        return self._warm.arrays
+
+    @property
     def exactness(self) -> int:
         """Scalings of a transport."""
         return self._scalings

@@ -101,7 +101,7 @@ def raise_to(x, rest, factor, NATIVE: tl.constexpr):
 @triton.jit
 def natural_log(x, offset, NATIVE: tl.constexpr):
     """Return offset + log x, minus infinity at zero."""
-    return tl.where(x > 0, LOG_2 * log2(positive(x), NATIVE) + offset, float("-inf"))
+    return tl.where(x > 0, log2(positive(x), NATIVE) * LOG_2 + offset, float("-inf"))
 
 
 @triton.jit

@@ -81,7 +81,7 @@ def transport(X, Y, log_u, marginal, terms, sound, columns, after, matrix, trans
     ku = tl.dot(u, backward, input_precision=PRECISION)
     lost = tl.sum(hidden(u, xp, kv) + hidden(v, yp, ku), axis=1)
     phi_sum = tl.sum((u * kv).to(tl.float64), axis=1)
-    good = clear(v, kv, xp, units, SIZE) & clear(u, ku, yp, units, SIZE) & (lost <= NEGLIGIBLE * phi_sum)
+    good = clear(v, kv, xp, units, SIZE) & clear(u, ku, yp, units, SIZE) & (lost <= phi_sum * NEGLIGIBLE)
     good = good | (x_sum == 0)
     tl.store(sound + c, good, mask=inside)
     written = wanted & good[:, None]
@@ -92,9 +92,9 @@ def transport(X, Y, log_u, marginal, terms, sound, columns, after, matrix, trans
     tl.store(marginal + at, old + share * moved, mask=written)
     y_sum = tl.sum(y.to(tl.float64), axis=1)
     psi_sum = tl.sum(moved.to(tl.float64), axis=1)
-    entropy = LOG_2 * tl.sum(mass_times_log2(u * kv, u, NATIVE), axis=1) + offset_u * phi_sum
-    entropy_v = LOG_2 * tl.sum(mass_times_log2(moved, v, NATIVE), axis=1) + offset_v * psi_sum
-    against = LOG_2 * tl.sum(mass_times_log2(moved, moved / positive(y), NATIVE), axis=1)
+    entropy = tl.sum(mass_times_log2(u * kv, u, NATIVE), axis=1) * LOG_2 + offset_u * phi_sum
+    entropy_v = tl.sum(mass_times_log2(moved, v, NATIVE), axis=1) * LOG_2 + offset_v * psi_sum
+    against = tl.sum(mass_times_log2(moved, moved / positive(y), NATIVE), axis=1) * LOG_2
     tl.store(terms + c, reg * (entropy + entropy_v - psi_sum), mask=inside)
     data = x_sum * 0 if BALANCED else alpha * (x_sum - phi_sum) - reg * entropy
     tl.store(terms + columns + c, data, mask=inside)

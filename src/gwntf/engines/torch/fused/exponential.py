@@ -214,9 +214,9 @@ def solve(c, inside, X, Y, log_u, marginal, terms, sound, columns, after, ratio,
     kv = apply(v, ratio, leap, scale, PARTS)
     u = divide(xp, kv, phi, phi_rest, EXACT, NATIVE)
     phi_sum, entropy_u = data_side(u, kv, NATIVE)
-    good = clear(v, kv, xp, units, SIZE) & (most_hidden(u, xp, kv) <= NEGLIGIBLE * phi_sum)
+    good = clear(v, kv, xp, units, SIZE) & (most_hidden(u, xp, kv) <= phi_sum * NEGLIGIBLE)
     ku = apply(u, ratio, leap, scale, PARTS)
-    good = good & clear(u, ku, yp, units, SIZE) & (most_hidden(v, yp, ku) <= NEGLIGIBLE * phi_sum)
+    good = good & clear(u, ku, yp, units, SIZE) & (most_hidden(v, yp, ku) <= phi_sum * NEGLIGIBLE)
     good = good | (x_sum == 0)
     tl.store(sound + c, good, mask=inside)
     written = inside & good
@@ -232,11 +232,11 @@ def solve(c, inside, X, Y, log_u, marginal, terms, sound, columns, after, ratio,
     for k in tl.static_range(len(old)):
         target = target + (old[k] + share * moved[k],)
     store_fibers(marginal, base, after, written, target, SIZE, BITS, PARTS)
-    entropy = LOG_2 * entropy_u + offset_u * phi_sum
-    tl.store(terms + c, reg * (entropy + LOG_2 * entropy_v + offset_v * psi_sum - psi_sum), mask=inside)
+    entropy = entropy_u * LOG_2 + offset_u * phi_sum
+    tl.store(terms + c, reg * (entropy + entropy_v * LOG_2 + offset_v * psi_sum - psi_sum), mask=inside)
     data = x_sum * 0 if BALANCED else alpha * (x_sum - phi_sum) - reg * entropy
     tl.store(terms + columns + c, data, mask=inside)
-    tl.store(terms + 2 * columns + c, beta * (LOG_2 * against - psi_sum + y_sum), mask=inside)
+    tl.store(terms + 2 * columns + c, beta * (against * LOG_2 - psi_sum + y_sum), mask=inside)
 
 
 @triton.jit

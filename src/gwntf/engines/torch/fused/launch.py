@@ -42,8 +42,8 @@ def needs_no_help(form: KernelForm, length: int) -> bool:
 class FusedTransport:
     """A `StackTransport` of float32 fibers that lie on one device.
 
-    Nothing that it does waits for the device. Under an exponential kernel columns that float32 does not hold are solved
-    again in float64 at once.
+    Nothing that it does waits for the device. Under an exponential kernel whose entries float32 holds, columns that it
+    does not hold are solved again in float64 at once.
 
     Parameters
     ----------
@@ -90,6 +90,8 @@ class FusedTransport:
         exponential.transport[_grid(arrays, block)](
             *arrays, *own, *numbers, **switches, **layout, EXACT=self._exact, NATIVE=arrays[0].is_cuda
         )
+        if not task.whole:  # the numbers of this kernel are not those of the one in float64
+            return
         own, block, layout = _spread(form, length, _WIDE_BITS)
         chosen, count = _places(~arrays[5])
         exponential.transport_some[(min(_PROGRAMS, *_grid(arrays, block)),)](
