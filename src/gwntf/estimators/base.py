@@ -117,6 +117,14 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Return the graph on the samples and its weight; without `parts.Graph` there is none."""
         return None, 0.0
 
+    def _start(self, tensor: NonnegativeTensor) -> Any:  # noqa: ARG002
+        """Return the starting factors, or how to draw them, as the solver takes them."""
+        return self.init
+
+    def _refined(self, labels: NDArray[np.int_]) -> NDArray[np.int_]:
+        """Return better labels near those of the embedding; without `parts.Graph` there are none."""
+        return labels
+
     # --- fitting --------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
@@ -151,7 +159,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 self.n_components,
                 Stopping(self.max_iter, self.tol),
                 get_engine(self.engine),
-                init=self.init,
+                init=self._start(tensor),
                 n_init=self.n_init,
                 rng=check_random_state(self.random_state),
                 callbacks=callbacks,
@@ -182,7 +190,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         n_clusters = self.n_components if self.n_clusters is None else self.n_clusters
         check_clusters(n_clusters, count_samples(X), self.n_components, self.assign_labels)
         self.fit(X, y)
-        self.labels_ = assign(self.embedding_, n_clusters, self.assign_labels, self.random_state)
+        labels = assign(self.embedding_, n_clusters, self.assign_labels, self.random_state)
+        self.labels_ = self._refined(labels)
         return self.labels_
 
     # --- new samples ----------------------------------------------------------------------------------------

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from sklearn.utils import check_random_state
 
-from gwntf.core import FloatArray, Relaxation
+from gwntf.core import FloatArray, InputError, Relaxation
 from gwntf.estimators.base import Constraints, Factorization
 from gwntf.estimators.graph_choice import choose_graph
+from gwntf.estimators.graph_cut import clearest, cut, start_from_cut
 from gwntf.estimators.sklearn_compat import Interval, StrOptions
 from gwntf.geometry import (
     GRAPH_METRICS,
@@ -25,7 +29,7 @@ from gwntf.geometry import (
     neighbor_graph,
 )
 from gwntf.problem import NonnegativeTensor, fold_samples
-from gwntf.solvers import UPDATES, Frobenius, LossSpec, Wasserstein, resolve_long_costs
+from gwntf.solvers import INITS, UPDATES, Frobenius, LossSpec, Wasserstein, resolve_long_costs, with_mass_of
 from gwntf.transport import TransportLimits
 
 _MOST = 16
@@ -160,15 +164,23 @@ class Graph(Factorization):
     graph_weight: str = "binary"
     graph_metric: GraphMetric = "cosine"
     graph: Any = None
+    refine_labels: bool = False
 
     _own_constraints: ClassVar[Constraints] = {
         "graph_reg": [Interval(numbers.Real, 0, None, closed="left")],
         "n_neighbors": [Interval(numbers.Integral, 1, None, closed="left")],
         "graph_weight": [StrOptions(set(GRAPH_WEIGHTS))],
         "graph_metric": [StrOptions({*GRAPH_METRICS, "auto"}), callable],
+        "init": [StrOptions({*INITS, "graph"}), list, tuple],
+        "refine_labels": ["boolean"],
     }
 
     def _check_graph(self, n_samples: int) -> csr_array | None:
+        if self.init == "graph":
+            if self.graph is None and self.graph_reg == 0:
+                raise InputError("init", "'graph' without a graph", "a graph, or another start")
+            if self.n_init > 1:
+                raise InputError("n_init", repr(self.n_init), "1 with init='graph'")
         return None if self.graph is None else check_graph(self.graph, n_samples)
 
     def _build_graph(
@@ -188,3 +200,16 @@ class Graph(Factorization):
             return graph, self.graph_reg
         graph = neighbor_graph(folded, self.n_neighbors, weight=self.graph_weight, metric=self.graph_metric)
         return graph, self.graph_reg
+
+    def _start(self, tensor: NonnegativeTensor) -> Any:
+        if not isinstance(self.init, str) or self.init != "graph":
+            return self.init
+        graph = csr_array((len(tensor.values),) * 2) if self.graph_ is None else self.graph_
+        labels = cut(graph, self.n_clusters or self.n_components, self.random_state)
+        rng = check_random_state(self.random_state)
+        return with_mass_of(tensor, start_from_cut(labels, tensor.values.shape, self.n_components, rng))
+
+    def _refined(self, labels: NDArray[np.int_]) -> NDArray[np.int_]:
+        if not self.refine_labels or self.graph_ is None:
+            return labels
+        return clearest(self.graph_, labels, self.n_clusters or self.n_components, self.random_state)

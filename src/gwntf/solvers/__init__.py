@@ -6,7 +6,7 @@ Start with `loop`; `losses` holds the data terms it evaluates, `restarts` is wha
 """
 
 from gwntf.solvers.callbacks import Callback, Iteration, ProgressBar
-from gwntf.solvers.initialization import INITS
+from gwntf.solvers.initialization import INITS, with_mass_of
 from gwntf.solvers.long_costs import near_far_cost, resolve_long_costs
 from gwntf.solvers.loop import Stopping, evaluate
 from gwntf.solvers.losses import Frobenius, LossSpec, ObjectiveTerms, Wasserstein
@@ -34,4 +34,5 @@ __all__ = [
     "project",
     "resolve_long_costs",
     "solve",
+    "with_mass_of",
 ]
