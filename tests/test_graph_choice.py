@@ -79,3 +79,7 @@ def test_the_committed_tables_spell_the_preset_out(name, classes):
     method = next(method for method in table.methods if method.name == "GWNTF.for_clustering")
     preset = GWNTF.for_clustering(classes, dtype="float32").set_params(n_clusters=None)
     assert method.build().get_params() == preset.get_params()
+    ablation = load_table(find_table(f"ablation_{name}"))
+    rows = {row.name: row.build().get_params() for row in ablation.methods if row.estimator == "GWNTF"}
+    assert rows["transport of the samples too"] == preset.get_params()
+    assert rows["the preset"] == {**preset.get_params(), "costs": [None, "grid", "grid"]}
