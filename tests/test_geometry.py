@@ -328,6 +328,13 @@ def test_orientations_treat_further_axes_as_channels(rng):
     np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1, rtol=1e-6)
 
 
+def test_orientations_are_the_same_block_by_block(monkeypatch, rng):
+    X = rng.random((7, 9, 8))
+    whole, _ = graph_features(NonnegativeTensor(X), "orientation")
+    monkeypatch.setattr("gwntf.geometry.features._BLOCK_ENTRIES", 2 * 72)
+    np.testing.assert_array_equal(graph_features(NonnegativeTensor(X), "orientation")[0], whole)
+
+
 @pytest.mark.parametrize("shape", [(4, 7), (4, 1, 7), (4, 1, 1), (4, 2, 2)])
 def test_orientations_exist_for_samples_of_any_shape(shape, rng):
     features, _ = graph_features(NonnegativeTensor(rng.random(shape)), "orientation")

@@ -44,6 +44,8 @@ _DIRECTIONS = 8
 _PLACES = {"orientation": 1 / 16, "orientation-coarse": 1 / 8, "orientation-fine": 0.0}
 """Width of a place, in parts of the image."""
 
+_BLOCK_ENTRIES = 2**22
+
 _SHARP, _SHARPEST = 0.5, 0.35
 """Width of a place in pixels, at least; and that of a single pixel."""
 
@@ -61,7 +63,9 @@ def graph_features(tensor: NonnegativeTensor, metric: GraphMetric) -> tuple[Floa
     if metric == "gradient":
         return directions(_edges(samples).reshape(len(samples), -1)), "euclidean"
     if metric in _PLACES:
-        return directions(_orientations(samples, _PLACES[metric])), "euclidean"
+        step = max(1, _BLOCK_ENTRIES // samples[0].size)
+        blocks = [samples[start : start + step] for start in range(0, len(samples), step)]
+        return directions(np.concatenate([_orientations(b, _PLACES[metric]) for b in blocks])), "euclidean"
     return _cumulative(samples), "manhattan"
 
 
