@@ -22,7 +22,7 @@ from gwntf.problem import NonnegativeTensor
 
 _log = logging.getLogger(__name__)
 
-IMAGES = {"orientation": 0.0, "orientation-coarse": 0.01, "orientation-fine": 0.01, "cosine": 0.02}
+IMAGES = {"orientation": 0.0, "orientation-coarse": 0.005, "orientation-fine": 0.005, "cosine": 0.02}
 ROWS = {"cosine": 0.0, "gradient": 0.02, "wasserstein": 0.02}
 """Candidates for samples with two axes or more, and with one: by how much each has to lead the first."""
 
