@@ -247,7 +247,102 @@ def test_a_callable_metric_returns_rows(rng):
         neighbor_graph(NonnegativeTensor(X), 4, metric=lambda samples: samples[:3].sum(axis=2))
 
 
-@pytest.mark.parametrize("metric", ["gradient", "wasserstein"])
+def literal_orientations(sample, widths, blur):
+    """Edges of eight directions, pooled by literal sums over all pixels with reflected copies of the image."""
+    smooth = gaussian_filter(sample, blur)
+    down, right = np.gradient(smooth, axis=0), np.gradient(smooth, axis=1)
+    channels = np.zeros((8, *sample.shape))
+    for i, j in np.ndindex(sample.shape):
+        length, angle = (
+            np.hypot(down[i, j], right[i, j]),
+            np.degrees(np.arctan2(down[i, j], right[i, j])) % 360,
+        )
+        first, share = int(angle // 45), (angle % 45) / 45
+        channels[first % 8, i, j] += (1 - share) * length
+        channels[(first + 1) % 8, i, j] += share * length
+    steps = [max(1, round(width)) for width in widths]
+    weights = [gaussian_weights(size, width) for size, width in zip(sample.shape, widths, strict=True)]
+    pooled = np.einsum("ai,bj,dij->dab", *weights, channels)
+    kept = pooled[:, steps[0] // 2 :: steps[0], steps[1] // 2 :: steps[1]]
+    row = np.sqrt(kept).ravel()
+    return row / np.linalg.norm(row)
+
+
+def gaussian_weights(size, width):
+    """Matrix of a Gaussian cut off after four widths, on an image that its edges mirror."""
+    reach = int(4 * width + 0.5)
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / width) ** 2)
+    matrix = np.zeros((size, size))
+    for i in range(size):
+        for offset, weight in zip(range(-reach, reach + 1), kernel / kernel.sum(), strict=True):
+            place = (i + offset) % (2 * size)
+            matrix[i, place if place < size else 2 * size - 1 - place] += weight
+    return matrix
+
+
+@pytest.mark.parametrize(
+    ("metric", "widths", "blur"),
+    [
+        ("orientation", (36 / 16, 28 / 16), 0.7),
+        ("orientation-coarse", (36 / 8, 28 / 8), 0.7),
+        ("orientation-fine", (0.35, 0.35), 0.35),
+    ],
+)
+def test_orientations_are_those_of_literal_loops(metric, widths, blur, rng):
+    X = rng.random((3, 36, 28))
+    features, compared = graph_features(NonnegativeTensor(X), metric)
+    assert compared == "euclidean"
+    np.testing.assert_allclose(features[1], literal_orientations(X[1], widths, blur), atol=2e-6)
+
+
+def test_orientations_of_small_images_are_pooled_over_half_a_pixel(rng):
+    X = rng.random((2, 5, 6))
+    features, _ = graph_features(NonnegativeTensor(X), "orientation")
+    np.testing.assert_allclose(features[0], literal_orientations(X[0], (0.5, 0.5), 0.7), atol=2e-6)
+
+
+@pytest.mark.parametrize("metric", ["orientation", "orientation-coarse", "orientation-fine"])
+def test_orientations_do_not_see_brightness_and_contrast(metric, rng):
+    X = rng.random((4, 12, 12))
+    features, _ = graph_features(NonnegativeTensor(X), metric)
+    other, _ = graph_features(NonnegativeTensor(3 * X + 2), metric)
+    np.testing.assert_allclose(other, features, atol=1e-5)
+
+
+def test_coarse_orientations_stand_a_shift_that_pixels_do_not(rng):
+    """Three patterns, each moved by up to two pixels either way."""
+    patterns = gaussian_filter(rng.random((3, 32, 32)), (0, 3, 3), mode="wrap") - 0.4
+    shifts = [(0, 0), (2, 0), (0, 2), (-2, 1), (1, -2)]
+    X = np.array([np.roll(pattern, shift, (0, 1)) for pattern in patterns for shift in shifts])
+    for metric, stands in (("orientation-coarse", True), ("cosine", False)):
+        near = neighbours_of(neighbor_graph(NonnegativeTensor(X), 4, metric=metric))
+        assert all({j // 5 for j in others} == {i // 5} for i, others in enumerate(near)) == stands
+
+
+def test_orientations_treat_further_axes_as_channels(rng):
+    X = rng.random((3, 10, 11, 2))
+    whole, _ = graph_features(NonnegativeTensor(X), "orientation")
+    parts = [graph_features(NonnegativeTensor(X[..., c]), "orientation")[0] for c in (0, 1)]
+    distance = [np.square(rows[0] - rows[1]).sum() for rows in (whole, *parts)]
+    assert min(distance[1:]) <= distance[0] <= max(distance[1:])
+    np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1, rtol=1e-6)
+
+
+def test_orientations_are_the_same_block_by_block(monkeypatch, rng):
+    X = rng.random((7, 9, 8))
+    whole, _ = graph_features(NonnegativeTensor(X), "orientation")
+    monkeypatch.setattr("gwntf.geometry.features._BLOCK_ENTRIES", 2 * 72)
+    np.testing.assert_array_equal(graph_features(NonnegativeTensor(X), "orientation")[0], whole)
+
+
+@pytest.mark.parametrize("shape", [(4, 7), (4, 1, 7), (4, 1, 1), (4, 2, 2)])
+def test_orientations_exist_for_samples_of_any_shape(shape, rng):
+    features, _ = graph_features(NonnegativeTensor(rng.random(shape)), "orientation")
+    assert np.isfinite(features).all()
+    assert len(features) == 4
+
+
+@pytest.mark.parametrize("metric", ["gradient", "orientation", "wasserstein"])
 def test_metrics_that_need_all_entries_say_so(metric, rng):
     X = rng.random((6, 4, 4))
     with pytest.raises(InputError, match="missing entries"):

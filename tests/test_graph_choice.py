@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter
 from scipy.sparse import csr_array
 
 from gwntf import GWNTF
 from gwntf.datasets import load_digits_tensor
-from gwntf.estimators.graph_choice import _clear_winner, choose_graph, modularity
+from gwntf.estimators.graph_choice import _clear_winner, choose_graph
+from gwntf.estimators.graph_cut import modularity
 from gwntf.experiments import find_table, load_table
 from gwntf.problem import NonnegativeTensor
 
@@ -37,30 +39,35 @@ def test_modularity_is_that_of_literal_loops(rng):
         ({"a": [0.90, 0.90], "b": [0.91, 0.91]}, "a"),
         ({"a": [0.80, 1.00], "b": [0.95, 0.95]}, "a"),
         ({"a": [0.90, 0.90]}, "a"),
+        ({"a": [0.90, 0.90], "b": [0.93, 0.93], "c": [0.94, 0.94]}, "b"),
+        ({"a": [0.90, 0.90], "b": [0.93, 0.93], "c": [0.96, 0.96]}, "c"),
     ],
 )
 def test_the_first_is_kept_unless_another_is_clearly_better(values, winner):
-    assert _clear_winner(values) == winner
+    assert _clear_winner(values, {"a": 0.0, "b": 0.02, "c": 0.05}) == winner
 
 
-def test_images_under_changing_light_are_compared_by_their_gradients(rng):
-    """Four patterns under lights from all sides."""
-    patterns, ramp = rng.random((4, 12, 12)), np.linspace(0, 1, 12)
-    lights = [10 * (a * ramp[:, None] + b * ramp[None]) for a, b in rng.uniform(0, 1, (15, 2))]
-    X = np.array([pattern + light for pattern in patterns for light in lights])
-    name, graph, clarity = choose_graph(NonnegativeTensor(X), 5, "self-tuning", 4, 0)
-    assert name == "gradient"
-    assert clarity["gradient"] > clarity["cosine"] + 0.02
-    model = GWNTF(4, graph_metric="auto", graph_weight="self-tuning", max_iter=2, tol=0, random_state=0).fit(
-        X
-    )
-    assert model.graph_metric_ == "gradient"
-    np.testing.assert_allclose(model.graph_.toarray(), graph.toarray(), rtol=1e-9)
+def test_images_under_changing_light_are_compared_by_their_finest_edges(rng):
+    """Six patterns under soft lights that outshine them."""
+    lights = gaussian_filter(rng.random((90, 24, 24)), (0, 3, 3))
+    X = np.repeat(rng.random((6, 24, 24)), 15, axis=0) + 20 * lights
+    name, graph, clarity = choose_graph(NonnegativeTensor(X), 5, "self-tuning", 6, 0)
+    assert name == "orientation-fine"
+    assert clarity["orientation-fine"] > clarity["orientation"] + 0.01
+    options = {"graph_metric": "auto", "graph_weight": "self-tuning", "max_iter": 2, "tol": 0}
+    model = GWNTF(6, random_state=0, **options).fit(X)
+    assert model.graph_metric_ == "orientation-fine"
+    np.testing.assert_allclose(model.graph_.toarray(), graph.toarray(), rtol=1e-5)
 
 
-def test_digits_keep_the_cosine_and_missing_entries_leave_no_choice():
+def test_digits_keep_the_orientation_rows_the_cosine_and_missing_entries_leave_no_choice():
     X = load_digits_tensor()[0][:300]
-    assert choose_graph(NonnegativeTensor(X), 5, "binary", 10, 0)[0] == "cosine"
+    name, _, clarity = choose_graph(NonnegativeTensor(X), 5, "binary", 10, 0)
+    assert name == "orientation"
+    assert list(clarity) == ["orientation", "orientation-coarse", "orientation-fine", "cosine"]
+    name, _, clarity = choose_graph(NonnegativeTensor(X.reshape(300, -1)), 5, "binary", 10, 0)
+    assert name == "cosine"
+    assert list(clarity) == ["cosine", "gradient", "wasserstein"]
     X[0, 0, 0] = np.nan
     model = GWNTF(3, graph_metric="auto", missing="ignore", max_iter=1, tol=0).fit(X)
     assert list(model.modularity_) == ["cosine"]
@@ -72,3 +79,7 @@ def test_the_committed_tables_spell_the_preset_out(name, classes):
     method = next(method for method in table.methods if method.name == "GWNTF.for_clustering")
     preset = GWNTF.for_clustering(classes, dtype="float32").set_params(n_clusters=None)
     assert method.build().get_params() == preset.get_params()
+    ablation = load_table(find_table(f"ablation_{name}"))
+    rows = {row.name: row.build().get_params() for row in ablation.methods if row.estimator == "GWNTF"}
+    assert rows["transport of the samples too"] == preset.get_params()
+    assert rows["the preset"] == {**preset.get_params(), "costs": [None, "grid", "grid"]}

@@ -137,6 +137,17 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Return what ties new samples to those of the fit; without `parts.Graph` nothing does."""
         return None
 
+    def _prepare_start(self, tensor: NonnegativeTensor) -> None:
+        """Find what the starts of all fits of these data have in common."""
+
+    def _start(self, tensor: NonnegativeTensor, rng: np.random.RandomState) -> Any:  # noqa: ARG002
+        """Return the starting factors, or how to draw them, as the solver takes them."""
+        return self.init
+
+    def _refined(self, labels: NDArray[np.int_]) -> NDArray[np.int_]:
+        """Return better labels near those of the embedding; without `parts.Graph` there are none."""
+        return labels
+
     # --- fitting --------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
@@ -169,13 +180,13 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             problem, scale = self._state(X, engine)
             stated = {name: value for name, value in vars(self).items() if name not in self.get_params()}
             with self._watching() as callbacks:
+                rngs = [check_random_state(model.random_state) for model in models]
                 results = solve_each(
                     problem,
                     self.n_components,
                     Stopping(self.max_iter, self.tol),
                     engine,
-                    [check_random_state(model.random_state) for model in models],
-                    init=self.init,
+                    ((self._start(problem.tensor, rng), rng) for rng in rngs),
                     n_init=self.n_init,
                     callbacks=callbacks,
                 )
@@ -192,7 +203,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             as_factors(self.init, shape, self.n_components)
         tensor, scale = normalise_samples(raw, self.sample_norm)
         self.graph_, graph_reg = self._build_graph(given, tensor)
-        return Problem(tensor, self._loss(checked, tensor), self.graph_, graph_reg), scale
+        problem = Problem(tensor, self._loss(checked, tensor), self.graph_, graph_reg)
+        self._prepare_start(tensor)
+        return problem, scale
 
     def _keep(self, result: Result, tensor: NonnegativeTensor, scale: Array, engine: Engine, X: Any) -> None:
         """Keep what was found, as X was given, and warn where the fit had not settled."""
@@ -408,7 +421,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             n_samples, rank = self.embedding_.shape
             check_clusters(self._clusters, n_samples, rank, self.assign_labels)
             embedding = to_host(self.embedding_)
-            self._seen.labels = assign(embedding, self._clusters, self.assign_labels, self.random_state)
+            labels = assign(embedding, self._clusters, self.assign_labels, self.random_state)
+            self._seen.labels = self._refined(labels)
         return self._seen.labels
 
     def _training_rows(self) -> FloatArray:

@@ -14,11 +14,13 @@ STRONG: dict[str, Any] = {
     "graph_reg": 4e4,
     "graph_metric": "auto",
     "graph_weight": "self-tuning",
+    "init": "graph",
     "inner_iter": 10,
-    "max_iter": 30,
+    "max_iter": 10,
     "tol": 0,
     "transport_max_iter": "auto",
     "assign_labels": "discretize",
+    "refine_labels": True,
 }
 """What `GWNTF.for_clustering` sets besides the rank."""
 
@@ -57,12 +59,16 @@ class GWNTF(Graph, PerModeTransport):
         p; at most ``n_samples - 1`` are used.
     graph_weight : {"binary", "cosine", "self-tuning"}, default="binary"
         Weights of the edges.
-    graph_metric : {"cosine", "euclidean", "gradient", "wasserstein", "auto"} or callable, default="cosine"
-        Which samples are near. "gradient" is the cosine of the magnitude of the gradient along the axes of a
-        sample, for images under changing light; "wasserstein" the transport distance of their fibers, for
-        shapes that move; a callable takes all samples and returns one row each, compared by their distance.
-        "auto" takes "cosine" unless the graph of "gradient" or "wasserstein" falls into clusters far more
-        clearly: `graph_metric_` is its choice, `modularity_` how clear each is.
+    graph_metric : {"cosine", "euclidean", "gradient", "orientation", "orientation-coarse", \
+            "orientation-fine", "wasserstein", "auto"} or callable, default="cosine"
+        Which samples are near. "orientation" compares how much edge of each direction lies around each place of
+        an image, for shapes that bend or move a little ("orientation-coarse": more); "orientation-fine" the
+        same pixel by pixel, for still images under changing light; "gradient" the magnitude of the gradient
+        alone; "wasserstein" is the transport distance of fibers; a callable takes all samples and returns one
+        row each, compared by their distance. "auto" takes "orientation" unless the graph of
+        "orientation-coarse", "orientation-fine" or "cosine" falls into clusters clearly better ("cosine", then
+        "gradient" and "wasserstein" for samples with one axis): `graph_metric_` is its choice, `modularity_`
+        how clear each is.
     graph : sparse matrix or array of shape (n_samples, n_samples), optional
         A ready symmetric graph in place of the neighbour graph.
     extend_graph : bool, default=False
@@ -76,8 +82,9 @@ class GWNTF(Graph, PerModeTransport):
         Norm to which samples are scaled before anything else.
     missing : {"error", "ignore"}, default="error"
         Whether NaN, or the mask of a masked array, is an error or says that an entry was not observed.
-    init : {"random", "nndsvd"} or list of arrays, default="random"
-        Starting factors, samples first.
+    init : {"random", "nndsvd", "graph"} or list of arrays, default="random"
+        Starting factors, samples first. "graph" deals the components out to the clusters of a spectral
+        clustering of the graph.
     n_init : int, default=1
         Random starts; the lowest objective is kept.
     update : {"mm", "multiplicative", "paper"}, default="mm"
@@ -104,6 +111,10 @@ class GWNTF(Graph, PerModeTransport):
         Clusters of `fit_predict`; `n_components` by default.
     assign_labels : {"kmeans", "discretize", "cluster_qr"}, default="kmeans"
         How `fit_predict` labels the embedding.
+    refine_labels : bool, default=False
+        Whether `fit_predict` then moves single samples to clusters of their neighbours for as long as that
+        raises the modularity of the labels on the graph. It does the same to a spectral clustering of the graph
+        and keeps those labels whose modularity is higher.
     engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
         Where the arithmetic runs: "cpu" is compiled and uses all cores (the first fit compiles, which takes
         some seconds and is kept on disk), "numpy" is the reference, "torch" runs the whole fit on a GPU or any
@@ -170,9 +181,10 @@ class GWNTF(Graph, PerModeTransport):
     def for_clustering(cls, n_clusters: int, **params: Any) -> Self:
         """Return an estimator set up for `fit_predict`.
 
-        Three components a cluster, a graph metric chosen without labels, self-tuning weights, ten steps of the
-        samples for each transport step, 30 iterations with adaptive scalings, labels by discretised singular
-        vectors. A preset, not a default: whatever is given in `params` replaces its part of it.
+        Three components a cluster, a graph metric chosen without labels, self-tuning weights, a start from the
+        clusters of the graph, ten iterations of ten steps of the samples with adaptive scalings, labels by
+        discretised singular vectors, refined on the graph. A preset, not a default: whatever is given in
+        `params` replaces its part of it.
 
         Parameters
         ----------

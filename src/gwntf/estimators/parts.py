@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from gwntf.core import Array, InputError, Relaxation
 from gwntf.estimators.base import Constraints, Factorization
 from gwntf.estimators.graph_choice import choose_graph
+from gwntf.estimators.graph_cut import clearest, cut, start_from_cut
 from gwntf.estimators.sklearn_compat import Interval, StrOptions
 from gwntf.geometry import (
     GRAPH_METRICS,
@@ -27,7 +30,7 @@ from gwntf.geometry import (
     neighbor_graph,
 )
 from gwntf.problem import NonnegativeTensor, fold_samples
-from gwntf.solvers import UPDATES, Frobenius, LossSpec, Wasserstein, resolve_long_costs
+from gwntf.solvers import INITS, UPDATES, Frobenius, LossSpec, Wasserstein, resolve_long_costs, with_mass_of
 from gwntf.transport import TransportLimits
 
 _MOST = 16
@@ -163,6 +166,7 @@ class Graph(Factorization):
     graph_metric: GraphMetric = "cosine"
     graph: Any = None
     extend_graph: bool = False
+    refine_labels: bool = False
 
     _own_constraints: ClassVar[Constraints] = {
         "graph_reg": [Interval(numbers.Real, 0, None, closed="left")],
@@ -170,9 +174,16 @@ class Graph(Factorization):
         "graph_weight": [StrOptions(set(GRAPH_WEIGHTS))],
         "graph_metric": [StrOptions({*GRAPH_METRICS, "auto"}), callable],
         "extend_graph": ["boolean"],
+        "init": [StrOptions({*INITS, "graph"}), list, tuple],
+        "refine_labels": ["boolean"],
     }
 
     def _check_graph(self, n_samples: int) -> csr_array | None:
+        if isinstance(self.init, str) and self.init == "graph":
+            if self.graph is None and self.graph_reg == 0:
+                raise InputError("init", "'graph' without a graph", "a graph, or another start")
+            if self.n_init > 1:
+                raise InputError("n_init", repr(self.n_init), "1 with init='graph'")
         if self.graph is None:
             return None
         if self.extend_graph:
@@ -214,3 +225,18 @@ class Graph(Factorization):
         host, shape = tensor.on_host, (-1, *self.sample_shape_)
         observed = None if host.observed is None else host.observed.reshape(shape)
         return NonnegativeTensor(host.values.reshape(shape), observed)
+
+    def _prepare_start(self, tensor: NonnegativeTensor) -> None:
+        if isinstance(self.init, str) and self.init == "graph":
+            graph = csr_array((tensor.shape[0],) * 2) if self.graph_ is None else self.graph_
+            self._cut = cut(graph, self._clusters, self.random_state)
+
+    def _start(self, tensor: NonnegativeTensor, rng: np.random.RandomState) -> Any:
+        if not isinstance(self.init, str) or self.init != "graph":
+            return self.init
+        return with_mass_of(tensor, start_from_cut(self._cut, tensor.shape, self.n_components, rng))
+
+    def _refined(self, labels: NDArray[np.int_]) -> NDArray[np.int_]:
+        if not self.refine_labels or self.graph_ is None:
+            return labels
+        return clearest(self.graph_, labels, self._clusters, self.random_state)

@@ -20,6 +20,7 @@ from sklearn.preprocessing import normalize
 from gwntf.core import DataError, FloatArray, GwntfError
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
 from gwntf.estimators.graph_choice import choose_graph
+from gwntf.estimators.graph_cut import clearest
 from gwntf.estimators.labels import assign, check_clusters
 from gwntf.evaluation import SCORES, clustering_scores
 from gwntf.experiments.environment import environment
@@ -29,7 +30,7 @@ from gwntf.io import atomic_path
 from gwntf.problem import as_tensor, normalise_samples
 from gwntf.solvers import Iteration
 
-PROTOCOL = 1
+PROTOCOL = 2
 """To be raised whenever the same run would give another result than before: cached runs are then done anew."""
 
 _SHOWN = 10
@@ -264,7 +265,7 @@ def _factorise(run: Run, setting: Setting, started: float, cache: Path) -> RunRe
 
 def _estimator(run: Run, setting: Setting) -> Any:
     """Build the estimator of a run around the shared graph and costs."""
-    params: dict[str, Any] = {"random_state": run.seed}
+    params: dict[str, Any] = {"random_state": run.seed, "n_clusters": setting.classes}
     if "n_components" not in run.method.params:
         params["n_components"] = setting.classes
     key = _graph_key(run.method)
@@ -297,7 +298,11 @@ def _graph_key(method: Method) -> GraphKey | None:
 
 def _labels(embedding: FloatArray, run: Run, setting: Setting) -> NDArray[np.int_]:
     how = run.method.params.get("assign_labels", "kmeans")
-    return assign(embedding, setting.classes, how, run.seed, run.kmeans_starts)
+    labels = assign(embedding, setting.classes, how, run.seed, run.kmeans_starts)
+    key = _graph_key(run.method)
+    if key is None or not run.method.params.get("refine_labels", False):
+        return labels
+    return clearest(setting.graphs[key], labels, setting.classes, run.seed)
 
 
 def _spectral_labels(run: Run, setting: Setting) -> NDArray[np.int_]:

@@ -3,6 +3,10 @@
 - "cosine": directions; "euclidean": the entries themselves.
 - "gradient": directions of the gradient's magnitude, taken along all axes of a sample after a slight blur. Light and
   contrast leave edges where they are.
+- "orientation": square roots of how much edge of each of eight directions lies around each place, as rows of length
+  one. Places are as wide as a sixteenth of the image, so that a shape may bend, turn or move a little.
+- "orientation-coarse": the same for places twice as wide.
+- "orientation-fine": the same for every pixel on its own. It sees the finest detail and stands any light, but no move.
 - "wasserstein": the cumulative sums along every axis of a sample scaled to mass one. The L1 distance between two of
   them is the transport distance of their fibers for the cost |i - j|, summed over the axes, where fibers have equal
   masses.
@@ -15,17 +19,35 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import gaussian_filter, gaussian_filter1d
 
 from gwntf.core import FloatArray, InputError
 from gwntf.geometry.neighbors import directions
 from gwntf.problem import NonnegativeTensor, as_real_array
 
-GRAPH_METRICS = ("cosine", "euclidean", "gradient", "wasserstein")
+GRAPH_METRICS = (
+    "cosine",
+    "euclidean",
+    "gradient",
+    "orientation",
+    "orientation-coarse",
+    "orientation-fine",
+    "wasserstein",
+)
 
 GraphMetric: TypeAlias = str | Callable[[FloatArray], Any]
 
 _BLUR = 0.7
+
+_DIRECTIONS = 8
+
+_PLACES = {"orientation": 1 / 16, "orientation-coarse": 1 / 8, "orientation-fine": 0.0}
+"""Width of a place, in parts of the image."""
+
+_BLOCK_ENTRIES = 2**22
+
+_SHARP, _SHARPEST = 0.5, 0.35
+"""Width of a place in pixels, at least; and that of a single pixel."""
 
 
 def graph_features(tensor: NonnegativeTensor, metric: GraphMetric) -> tuple[FloatArray, str]:
@@ -40,12 +62,16 @@ def graph_features(tensor: NonnegativeTensor, metric: GraphMetric) -> tuple[Floa
         return rows, "euclidean"
     if metric == "gradient":
         return directions(_edges(samples).reshape(len(samples), -1)), "euclidean"
+    if metric in _PLACES:
+        step = max(1, _BLOCK_ENTRIES // samples[0].size)
+        blocks = [samples[start : start + step] for start in range(0, len(samples), step)]
+        return directions(np.concatenate([_orientations(b, _PLACES[metric]) for b in blocks])), "euclidean"
     return _cumulative(samples), "manhattan"
 
 
 def check_complete(tensor: NonnegativeTensor, metric: GraphMetric) -> None:
     """Refuse metrics that need every entry where some are missing."""
-    if tensor.observed is not None and (callable(metric) or metric in ("gradient", "wasserstein")):
+    if tensor.observed is not None and (callable(metric) or metric not in ("cosine", "euclidean")):
         given = "a callable" if callable(metric) else repr(metric)
         raise InputError("graph_metric", f"{given} with missing entries", "'cosine' or 'euclidean'")
 
@@ -59,6 +85,39 @@ def _edges(samples: FloatArray) -> FloatArray:
     slopes = [np.gradient(smooth, axis=axis) for axis in axes]
     magnitude: FloatArray = np.sqrt(sum(slope**2 for slope in slopes))
     return magnitude
+
+
+def _orientations(samples: FloatArray, part: float) -> FloatArray:
+    """Square roots of pooled edges, direction by direction.
+
+    The first two axes longer than one span the image; further ones are channels, each with edges of its own. The
+    gradient at a pixel is shared out between the two nearest of the eight directions, in proportion to its angle. A
+    Gaussian as wide as a place pools each direction, and of the pooled values one in each width is kept.
+    """
+    axes = tuple(axis for axis in range(1, samples.ndim) if samples.shape[axis] > 1)[:2]
+    if not axes:
+        return np.sqrt(samples.reshape(len(samples), -1))
+    widths = [max(_SHARP, part * samples.shape[axis]) if part else _SHARPEST for axis in axes]
+    strength, place = _polar(gaussian_filter(samples, _BLUR if part else _SHARPEST, axes=axes), axes)
+    kept = [slice(None)] * samples.ndim
+    for axis, width in zip(axes, widths, strict=True):
+        step = max(1, round(width))
+        kept[axis] = slice(step // 2, None, step)
+    rows = []
+    for direction in range(_DIRECTIONS):
+        turn = np.abs((place - direction + _DIRECTIONS / 2) % _DIRECTIONS - _DIRECTIONS / 2)
+        pooled = strength * np.maximum(1 - turn, 0)
+        for axis, width in zip(axes, widths, strict=True):
+            pooled = gaussian_filter1d(pooled, width, axis=axis)
+        rows.append(np.sqrt(pooled[tuple(kept)]).reshape(len(samples), -1).astype(np.float32))
+    return np.concatenate(rows, axis=1)
+
+
+def _polar(samples: FloatArray, axes: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+    """Length of the gradient along one or two axes, and its angle counted in directions."""
+    slopes = [np.gradient(samples, axis=axis) for axis in axes]
+    across = slopes[1] if len(axes) > 1 else np.zeros_like(slopes[0])
+    return np.hypot(slopes[0], across), np.arctan2(slopes[0], across) * (_DIRECTIONS / (2 * np.pi))
 
 
 def _cumulative(samples: FloatArray) -> FloatArray:

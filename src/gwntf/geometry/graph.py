@@ -65,7 +65,7 @@ def neighbor_graph(
     weight : {"binary", "cosine", "self-tuning"}
         1; the cosine of the two samples; exp(-d_ij^2 / (s_i s_j)) with s_i the distance to the 7th
         neighbour.
-    metric : {"cosine", "euclidean", "gradient", "wasserstein"} or callable
+    metric : one of `GRAPH_METRICS`, or callable
         Which samples are near: see `features`. Estimators scale samples first (`sample_norm`), which matters to
         "euclidean" and to callables.
     missing : {"error", "ignore"}

@@ -6,7 +6,7 @@ calls, `long_costs` chooses near-far costs.
 """
 
 from gwntf.solvers.callbacks import Callback, Iteration, ProgressBar
-from gwntf.solvers.initialization import INITS
+from gwntf.solvers.initialization import INITS, with_mass_of
 from gwntf.solvers.long_costs import near_far_cost, resolve_long_costs
 from gwntf.solvers.loop import Stopping, evaluate
 from gwntf.solvers.losses import Frobenius, LossSpec, ObjectiveTerms, Wasserstein
@@ -35,4 +35,5 @@ __all__ = [
     "resolve_long_costs",
     "solve",
     "solve_each",
+    "with_mass_of",
 ]

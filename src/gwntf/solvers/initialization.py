@@ -23,6 +23,11 @@ def start_factors(
         factors = random_factors(shape, rank, rng) if init == "random" else nndsvd_factors(tensor, rank, rng)
     else:
         return to_simplex(as_factors(init, shape, rank))
+    return with_mass_of(tensor, factors)
+
+
+def with_mass_of(tensor: NonnegativeTensor, factors: list[FloatArray]) -> list[FloatArray]:
+    """Bring factors to the simplex and their model to the mass of the data."""
     samples, *rest = to_simplex(factors)
     return [samples * _mass_ratio(tensor, [samples, *rest]), *rest]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def solve(
     callbacks: Sequence[Callback] = (),
 ) -> Result:
     """Minimise F from `n_init` starts and return the result with the lowest objective."""
-    fits = solve_each(problem, rank, stopping, engine, [rng], init=init, n_init=n_init, callbacks=callbacks)
+    fits = solve_each(problem, rank, stopping, engine, [(init, rng)], n_init=n_init, callbacks=callbacks)
     return next(fits)
 
 
@@ -37,20 +37,16 @@ def solve_each(
     rank: int,
     stopping: Stopping,
     engine: Engine,
-    rngs: Sequence[np.random.RandomState],
+    inits: Iterable[tuple[object, np.random.RandomState]],
     *,
-    init: object = "random",
     n_init: int = 1,
     callbacks: Sequence[Callback] = (),
 ) -> Iterator[Result]:
-    """`solve` for every generator of random numbers; the problem is placed once, and what is recorded serves all."""
-    if isinstance(init, str) and init not in INITS:
-        raise InputError("init", repr(init), f"one of {', '.join(map(repr, INITS))} or a list of factors")
-    if n_init > 1 and not (isinstance(init, str) and init == "random"):
-        raise InputError("n_init", repr(n_init), "1 unless init='random': other starts are all the same")
+    """`solve` for every way to start; the problem is placed once, and what is recorded serves all."""
     tensor = problem.tensor
     steps: Steps | None = None
-    for rng in rngs:
+    for init, rng in inits:
+        _check_init(init, n_init)
         starts = [start_factors(tensor, rank, init, rng) for _ in range(n_init)]
         steps = steps or Steps(*problem.place(engine))
         results = []
@@ -60,3 +56,10 @@ def solve_each(
             if results[-1].status is Status.STOPPED:
                 break
         yield min(results, key=lambda result: result.objective)
+
+
+def _check_init(init: object, n_init: int) -> None:
+    if isinstance(init, str) and init not in INITS:
+        raise InputError("init", repr(init), f"one of {', '.join(map(repr, INITS))} or a list of factors")
+    if n_init > 1 and not (isinstance(init, str) and init == "random"):
+        raise InputError("n_init", repr(n_init), "1 unless init='random': other starts are all the same")

@@ -1,0 +1,105 @@
+"""Cutting a graph into clusters: the cut itself, how clear it is, better cuts nearby, and a start of the factors."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.cluster import spectral_clustering
+
+from gwntf.core import FloatArray
+
+Labels = NDArray[np.int_]
+
+_BACKGROUND = 0.05
+_SWEEPS = 100
+
+
+def cut(graph: csr_array, n_clusters: int, random_state: Any) -> Labels:
+    """Label the vertices by spectral clustering."""
+    clusters = min(n_clusters, graph.shape[0] - 1)
+    if clusters < 2 or graph.nnz == 0:
+        return np.zeros(graph.shape[0], dtype=np.int_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        labels = spectral_clustering(
+            graph, n_clusters=clusters, assign_labels="discretize", random_state=random_state
+        )
+    return np.asarray(labels, dtype=np.int_)
+
+
+def modularity(graph: csr_array, labels: Labels) -> float:
+    """sum_c (w_cc / w - (d_c / w)^2): weight inside the clusters beyond what their degrees alone would give."""
+    total = float(graph.sum())
+    if total == 0:
+        return 0.0
+    members = np.eye(labels.max() + 1)[labels]
+    inside = float((members * (graph @ members)).sum())
+    degrees = members.T @ np.asarray(graph.sum(axis=1)).ravel()
+    return inside / total - float(np.square(degrees / total).sum())
+
+
+def clearest(graph: csr_array, labels: Labels, n_clusters: int, random_state: Any) -> Labels:
+    """Refine given labels and those of the graph's own cut, and return the more modular ones."""
+    found = [refine(graph, labels), refine(graph, cut(graph, n_clusters, random_state))]
+    return max(found, key=lambda refined: modularity(graph, refined))
+
+
+def refine(graph: csr_array, labels: Labels) -> Labels:
+    """Move single samples to clusters of their neighbours for as long as that raises the modularity.
+
+    A move of sample i to cluster c is worth w_ic - d_i d_c / w, where w_ic is the weight of its edges into c and d_c
+    the degrees of the others in c. The last sample of a cluster stays, so no cluster is lost.
+    """
+    labels = labels.copy()
+    degree = np.asarray(graph.sum(axis=1)).ravel()
+    total = float(degree.sum())
+    inside = np.bincount(labels, degree)
+    sizes = np.bincount(labels)
+    for _ in range(_SWEEPS):
+        moved = False
+        for sample in range(len(labels)):
+            own = int(labels[sample])
+            if sizes[own] == 1:
+                continue
+            inside[own] -= degree[sample]
+            best = _best_cluster(graph, labels, sample, degree[sample] * inside / max(total, 1e-300))
+            inside[best] += degree[sample]
+            if best != own:
+                labels[sample], moved = best, True
+                sizes[own] -= 1
+                sizes[best] += 1
+        if not moved:
+            break
+    return labels
+
+
+def _best_cluster(graph: csr_array, labels: Labels, sample: int, expected: FloatArray) -> int:
+    """Return the cluster worth most to a sample: its own unless another is worth clearly more."""
+    edges = slice(graph.indptr[sample], graph.indptr[sample + 1])
+    near = labels[graph.indices[edges]]
+    worth = np.bincount(near, graph.data[edges], len(expected)) - expected
+    own = int(labels[sample])
+    reached = np.unique(near)
+    if not len(reached):
+        return own
+    best = int(reached[worth[reached].argmax()])
+    return best if worth[best] > worth[own] + 1e-12 * graph.data[edges].sum() else own
+
+
+def start_from_cut(
+    labels: Labels, shape: tuple[int, ...], rank: int, rng: np.random.RandomState
+) -> list[FloatArray]:
+    """Random factors whose components are dealt out to the clusters in turn.
+
+    A sample has full weight in the components of its cluster and a twentieth of it in all others, which the
+    data may raise again.
+    """
+    others = [rng.random_sample((size, rank)) + 1e-3 for size in shape[1:]]
+    clusters = min(int(labels.max()) + 1, rank)
+    own = (labels % clusters)[:, None] == np.arange(rank) % clusters
+    weight = own * (rng.random_sample(own.shape) + 0.5) + _BACKGROUND * (rng.random_sample(own.shape) + 1e-3)
+    return [weight, *others]

@@ -1,0 +1,142 @@
+"""Clusters of a graph: refining them, and starting from them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.cluster import SpectralClustering
+
+from gwntf import GNMF, GWNTF, InputError
+from gwntf.datasets import load_digits_tensor
+from gwntf.estimators.graph_cut import clearest, cut, modularity, refine, start_from_cut
+from gwntf.evaluation import clustering_scores
+from gwntf.experiments.runner import Run, do_run, load_setting
+from gwntf.experiments.table import Method
+
+
+def random_graph(rng, size=40, share=0.15):
+    weights = rng.random((size, size)) * (rng.random((size, size)) < share)
+    weights = np.maximum(weights, weights.T)
+    np.fill_diagonal(weights, 0)
+    return csr_array(weights)
+
+
+def literal_modularity(weights, labels):
+    total, degree = weights.sum(), weights.sum(axis=1)
+    same = labels[:, None] == labels[None]
+    return ((weights - np.outer(degree, degree) / total) * same).sum() / total
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_refined_labels_cannot_be_bettered_by_moving_one_sample_to_a_neighbour(seed):
+    rng = np.random.default_rng(seed)
+    graph, labels = random_graph(rng), rng.integers(5, size=40)
+    refined = refine(graph, labels)
+    weights = graph.toarray()
+    reached = literal_modularity(weights, refined)
+    assert reached > literal_modularity(weights, labels)
+    for sample in range(40):
+        if (refined == refined[sample]).sum() == 1:
+            continue
+        for cluster in set(refined[weights[sample] > 0]):
+            moved = refined.copy()
+            moved[sample] = cluster
+            assert literal_modularity(weights, moved) <= reached + 1e-12
+
+
+def test_refining_keeps_every_cluster_and_the_labels_it_was_given(rng):
+    graph = random_graph(rng, share=0.5)
+    labels = np.arange(40) % 13
+    given = labels.copy()
+    refined = refine(graph, labels)
+    assert set(refined) == set(range(13))
+    np.testing.assert_array_equal(labels, given)
+    np.testing.assert_array_equal(refine(graph, refined), refined)
+
+
+def test_a_graph_without_edges_leaves_labels_as_they_are():
+    labels = np.array([0, 1, 1, 2])
+    np.testing.assert_array_equal(refine(csr_array((4, 4)), labels), labels)
+    np.testing.assert_array_equal(cut(csr_array((4, 4)), 2, 0), np.zeros(4))
+
+
+def test_the_cut_is_scikit_learns(rng):
+    graph = random_graph(rng, share=0.3)
+    theirs = SpectralClustering(4, affinity="precomputed", assign_labels="discretize", random_state=3)
+    np.testing.assert_array_equal(cut(graph, 4, 3), theirs.fit_predict(graph))
+
+
+def test_of_given_labels_and_the_cut_the_more_modular_ones_are_kept(rng):
+    blocks = np.kron(np.eye(4), np.ones((10, 10))) + 0.01
+    np.fill_diagonal(blocks, 0)
+    truth = np.repeat(np.arange(4), 10)
+    graph = csr_array(blocks)
+    assert modularity(graph, clearest(graph, rng.integers(4, size=40), 4, 0)) == pytest.approx(
+        modularity(graph, truth)
+    )
+    np.testing.assert_array_equal(clearest(graph, truth, 4, 0), truth)
+
+
+@pytest.mark.parametrize("rank", [2, 4, 9])
+def test_a_start_from_a_cut_gives_samples_weight_in_the_components_of_their_cluster(rank, rng):
+    labels = np.array([0, 1, 2, 3, 3, 2, 1, 0])
+    samples, rows, columns = start_from_cut(labels, (8, 5, 6), rank, np.random.RandomState(0))
+    assert (samples.shape, rows.shape, columns.shape) == ((8, rank), (5, rank), (6, rank))
+    assert min(samples.min(), rows.min(), columns.min()) > 0
+    clusters = min(4, rank)
+    for sample, label in enumerate(labels):
+        for component in range(rank):
+            assert (samples[sample, component] > 0.3) == (label % clusters == component % clusters)
+
+
+def test_a_fit_may_start_from_the_graph_and_the_model_has_the_mass_of_the_data():
+    X = load_digits_tensor()[0][:200]
+    model = GWNTF(10, init="graph", n_clusters=5, max_iter=1, tol=0, random_state=0).fit(X)
+    start = model._start(normalised(X))
+    np.testing.assert_allclose(start[0].sum(), normalised(X).values.sum())
+    for factor in start[1:]:
+        np.testing.assert_allclose(factor.sum(axis=0), 1)
+    again = GWNTF(10, init="graph", n_clusters=5, max_iter=1, tol=0, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.embedding_, again.embedding_)
+    assert GNMF(4, init="graph", max_iter=1, tol=0, random_state=0).fit(X).embedding_.shape == (200, 4)
+
+
+def normalised(X):
+    from gwntf.problem import as_tensor, normalise_samples
+
+    return normalise_samples(as_tensor(X), "l2")[0]
+
+
+def test_a_start_from_the_graph_needs_a_graph_and_is_one_start(rng):
+    X = rng.random((8, 4, 4))
+    with pytest.raises(InputError, match="init: got 'graph' without a graph"):
+        GWNTF(2, init="graph", graph_reg=0).fit(X)
+    with pytest.raises(InputError, match="n_init: got 3; expected 1 with init='graph'"):
+        GWNTF(2, init="graph", n_init=3).fit(X)
+
+
+def test_labels_of_the_preset_are_refined_on_its_graph():
+    X, y = load_digits_tensor()
+    X, y = X[:400], y[:400]
+    model = GWNTF.for_clustering(10, random_state=0, max_iter=2)
+    labels = model.fit_predict(X)
+    np.testing.assert_array_equal(refine(model.graph_, labels), labels)
+    plain = GWNTF.for_clustering(10, random_state=0, max_iter=2, refine_labels=False).fit_predict(X)
+    assert modularity(model.graph_, labels) >= modularity(model.graph_, plain)
+
+
+def test_the_runner_labels_as_fit_predict_does(tmp_path):
+    params = {
+        "max_iter": 2,
+        "tol": 0,
+        "dtype": "float32",
+        "graph_metric": "auto",
+        "graph_weight": "self-tuning",
+    }
+    params |= {"n_components": 30, "init": "graph", "assign_labels": "discretize", "refine_labels": True}
+    method = Method("preset", "GWNTF", {**params, "costs": [None, "grid", "grid"]}, {})
+    setting = load_setting("digits", [method])
+    _, result = do_run(Run("digits", method, 20, (), 0), setting, tmp_path)
+    model = method.build().set_params(n_clusters=10, random_state=0)
+    assert result.scores == clustering_scores(setting.y, model.fit_predict(setting.X))
