@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import fits, long_modes, memory, peers, scores, short_modes
+from benchmarks import fits, gpu, long_modes, memory, peers, scores, short_modes
 from benchmarks.harness import save
 from benchmarks.report import write_report
 
@@ -25,7 +25,7 @@ def main() -> None:
         for claim in outcome.claims:
             target = "" if claim.target is None else f"  (target {claim.target:g}, met: {claim.met})"
             sys.stderr.write(f"  {claim.what}: {claim.value:.3g}{target}\n")
-    write_report(list(CASES))
+    write_report([*CASES, *(case.__name__.replace("_", "-") for case in gpu.CASES)])
 
 
 main()

@@ -8,16 +8,18 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from gwntf._version import __version__
 from gwntf.io import atomic_path
 
 RESULTS = Path(__file__).parent / "results"
 PAUSE = 0.2
-PACKAGES = ("gwntf", "numpy", "scipy", "scikit-learn", "numba", "POT", "tensorly")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "POT", "tensorly", "torch", "triton")
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,10 @@ def race(variants: Mapping[str, Callable[[], Any]], turns: int = 7) -> dict[str,
 def machine() -> dict[str, Any]:
     """Versions and machine."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    found: dict[str, Any] = {package: version(package) for package in PACKAGES}
+    found: dict[str, Any] = {"gwntf": __version__}
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
     return found | {"python": platform.python_version(), "processor": _processor(), "cores": cores}
 
 
@@ -100,12 +105,13 @@ def _processor() -> str:
     return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
-def save(name: str, outcome: Outcome) -> None:
+def save(name: str, outcome: Outcome, command: str | None = None, device: str | None = None) -> None:
     """Write a result, whole or not at all."""
     record = asdict(outcome)
     for claim, given in zip(record["claims"], outcome.claims, strict=True):
         claim["met"] = given.met
-    record |= {"command": f"python -m benchmarks {name}", "machine": machine()}
+    where = machine() if device is None else machine() | {"device": device}
+    record |= {"command": command or f"python -m benchmarks {name}", "machine": where}
     RESULTS.mkdir(exist_ok=True)
     with atomic_path(RESULTS / f"{name}.json") as aside:
         aside.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

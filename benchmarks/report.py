@@ -101,7 +101,9 @@ def _section(record: dict[str, Any]) -> str:
         )
         lines.append(f"| {claim['what']} | {claim['value']:.3g} | {target} |")
     notes = " ".join(record["notes"])
-    lines += ["", f"{notes} `{record['command']}` on {record['machine']['cores']} cores.".strip()]
+    machine = record["machine"]
+    where = f"one {machine['device']}" if "device" in machine else f"{machine['cores']} cores"
+    lines += ["", f"{notes} `{record['command']}` on {where}.".strip()]
     return "\n".join(lines)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -117,6 +118,23 @@ def test_runs_are_cached_one_file_each_and_taken_up_again(table, tmp_path, few_d
     assert len(seen) == 8
     for a, b in zip(first, second, strict=True):
         assert a.scores == b.scores
+
+
+def test_on_a_device_all_seeds_of_a_method_are_fitted_together_with_the_same_result(
+    table, tmp_path, few_digits, monkeypatch
+):
+    pytest.importorskip("torch", reason="torch is not installed")
+    fitted = []
+    original = runner_module.fit_many
+    monkeypatch.setattr(runner_module, "fit_many", lambda *work: fitted.append(work[2]) or original(*work))
+    table = replace(table, score_at=())
+    together = run_table(table, cache=tmp_path / "a", engine="torch", device="cpu", jobs=1)
+    alone = run_table(table, cache=tmp_path / "b", engine="torch", jobs=1)
+    assert all(len(seeds) == 2 for seeds in fitted)
+    assert len(fitted) == len({run.method for run in together} - {"k-means", "spectral"})
+    for a, b in zip(together, alone, strict=True):
+        assert (a.method, a.seed, a.scores, a.objective) == (b.method, b.seed, b.scores, b.objective)
+    assert {run.environment.get("device") for run in together} <= {"cpu", None}
 
 
 def test_more_runs_only_add_to_the_cache(table, tmp_path, few_digits):

@@ -93,7 +93,7 @@ def test_a_start_from_a_cut_gives_samples_weight_in_the_components_of_their_clus
 def test_a_fit_may_start_from_the_graph_and_the_model_has_the_mass_of_the_data():
     X = load_digits_tensor()[0][:200]
     model = GWNTF(10, init="graph", n_clusters=5, max_iter=1, tol=0, random_state=0).fit(X)
-    start = model._start(normalised(X))
+    start = model._start(normalised(X), np.random.RandomState(0))
     np.testing.assert_allclose(start[0].sum(), normalised(X).values.sum())
     for factor in start[1:]:
         np.testing.assert_allclose(factor.sum(axis=0), 1)
@@ -137,6 +137,6 @@ def test_the_runner_labels_as_fit_predict_does(tmp_path):
     params |= {"n_components": 30, "init": "graph", "assign_labels": "discretize", "refine_labels": True}
     method = Method("preset", "GWNTF", {**params, "costs": [None, "grid", "grid"]}, {})
     setting = load_setting("digits", [method])
-    _, result = do_run(Run("digits", method, 20, (), 0), setting, tmp_path)
+    _, result = do_run(Run("digits", method, 20, (), 0), None, setting, tmp_path)
     model = method.build().set_params(n_clusters=10, random_state=0)
     assert result.scores == clustering_scores(setting.y, model.fit_predict(setting.X))

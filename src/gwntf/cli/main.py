@@ -60,6 +60,7 @@ def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     command.add_argument("--runs", type=_positive, help="runs per method (default: the table's own number)")
     command.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods of the table")
     command.add_argument("--engine", choices=ENGINES, help="where the arithmetic runs")
+    command.add_argument("--device", help='device of the engine "torch": cpu, cuda or cuda:N')
     command.add_argument("--jobs", type=_positive, help="parallel runs (default: one per core)")
     _add_output(command, Path("reproduction"))
     command.set_defaults(
@@ -69,6 +70,7 @@ def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]
             runs=options.runs,
             methods=options.methods,
             engine=options.engine,
+            device=options.device,
             jobs=options.jobs,
         )
     )

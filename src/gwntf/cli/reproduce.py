@@ -24,6 +24,7 @@ def reproduce(
     runs: int | None,
     methods: list[str] | None,
     engine: str | None,
+    device: str | None,
     jobs: int | None,
 ) -> None:
     """Run each table, print it and write it as JSON, Markdown, HTML and a chart to `output`."""
@@ -33,10 +34,10 @@ def reproduce(
         raise InputError("tables", ", ".join(names), "files of different names: each writes files of its own")
     cache = output / "cache"
     for table in tables:
-        summary = run_and_print(table, cache, runs=runs, engine=engine, jobs=jobs)
+        summary = run_and_print(table, cache, runs=runs, engine=engine, device=device, jobs=jobs)
         _write(summary, output, "json", json.dumps(summary.to_json(), indent=1) + "\n")
         _write(summary, output, "md", f"# {table.title}\n\n{summary.legend}\n\n{summary.to_markdown()}")
-        _write(summary, output, "html", table_report(summary, first_pictures(table, cache, engine)))
+        _write(summary, output, "html", table_report(summary, first_pictures(table, cache, engine, device)))
         with atomic_path(output / f"{table.name}.png") as path:
             summary_chart(summary).savefig(path, dpi=100)
         print()
@@ -48,12 +49,14 @@ def run_and_print(
     *,
     runs: int | None = None,
     engine: str | None = None,
+    device: str | None = None,
     jobs: int | None = None,
 ) -> TableSummary:
     """Run a table with a progress bar and print it."""
     count = (table.runs if runs is None else runs) * len(table.methods)
     with tqdm(total=count, desc=table.name, unit="run") as bar:
-        results = run_table(table, runs=runs, cache=cache, engine=engine, jobs=jobs, on_result=_mover(bar))
+        where: dict[str, Any] = {"engine": engine, "device": device, "jobs": jobs}
+        results = run_table(table, runs=runs, cache=cache, on_result=_mover(bar), **where)
     summary = summarise(table, results)
     print(f"\n{table.title}. {summary.legend}\n\n{summary.to_text()}")
     return summary

@@ -86,6 +86,7 @@ class NumpyEngine:
         self,
         function: Callable[..., tuple[Any, ...]],
         kernels: Sequence[tuple[Callable[[], KernelForm], int]],
+        entries: int,
     ) -> None:
         """Return None: there is nothing to gain."""
 

@@ -149,11 +149,13 @@ class Engine(Protocol):
         self,
         function: Callable[..., tuple[Array, ...]],
         kernels: Sequence[tuple[Callable[[], KernelForm], int]],
+        entries: int,
     ) -> Callable[..., tuple[Array, ...]] | None:
         """Return a function that does the same, recorded once and replayed; None where that is no gain or not possible.
 
-        It takes and returns arrays, and inside it nothing may wait for the device; `kernels` are the forms and lengths
-        of those it transports with. See `StackTransport` for fibers that were not held.
+        It takes and returns arrays, goes through data with so many entries, and inside it nothing may wait for the
+        device; `kernels` are the forms and lengths of those it transports with. See `StackTransport` for fibers that
+        were not held.
         """
         ...
 

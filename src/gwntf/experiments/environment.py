@@ -8,10 +8,16 @@ from importlib.metadata import PackageNotFoundError, version
 from gwntf._version import __version__
 
 
-def environment() -> dict[str, str]:
-    """Versions and machine, for the record."""
+def environment(device: str | None = None) -> dict[str, str]:
+    """Versions and machine, with the device where one was used, for the record."""
     found = {"gwntf": __version__, "python": platform.python_version(), "machine": platform.machine()}
-    for package in ("numpy", "scipy", "scikit-learn"):
+    packages = ["numpy", "scipy", "scikit-learn"]
+    if device is not None:
+        from gwntf.engines.torch.arrays import device_name
+
+        found["device"] = device_name(device)
+        packages += ["torch", "triton"]
+    for package in packages:
         try:
             found[package] = version(package)
         except PackageNotFoundError:

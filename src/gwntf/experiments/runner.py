@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from sklearn.preprocessing import normalize
 
 from gwntf.core import DataError, FloatArray, GwntfError
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
+from gwntf.estimators import fit_many
 from gwntf.estimators.graph_choice import choose_graph
 from gwntf.estimators.graph_cut import clearest
 from gwntf.estimators.labels import assign, check_clusters
@@ -115,10 +117,10 @@ def load_setting(dataset: str, methods: Iterable[Method]) -> Setting:
     return Setting(X, y, graphs, np.asarray(sample_cost))
 
 
-def plan_runs(table: Table, runs: int | None, engine: str | None) -> list[Run]:
+def plan_runs(table: Table, runs: int | None, engine: str | None, device: str | None = None) -> list[Run]:
     """All runs of a table, method by method."""
     return [
-        Run(table.dataset, _with_engine(method, engine), table.kmeans_starts, table.score_at, seed)
+        Run(table.dataset, _on_engine(method, engine, device), table.kmeans_starts, table.score_at, seed)
         for method in table.methods
         for seed in range(table.runs if runs is None else runs)
     ]
@@ -130,6 +132,7 @@ def run_table(
     runs: int | None = None,
     cache: Path,
     engine: str | None = None,
+    device: str | None = None,
     jobs: int | None = None,
     on_result: Callable[[RunResult], None] | None = None,
 ) -> list[RunResult]:
@@ -144,31 +147,34 @@ def run_table(
     cache : path
         Folder of results, one file per run; each appears whole, so that a killed table goes on where it
         stopped.
-    engine : str, optional
-        Engine of every factorization.
+    engine, device : str, optional
+        Engine of every factorization, and its device. On a device all seeds of a method are fitted by one process, and
+        labelled by all.
     jobs : int, optional
         Processes; by default one per core. Each gets its share of the cores for its own threads.
     on_result : callable, optional
         Called with every result as it arrives, cached ones first.
     """
     cache.mkdir(parents=True, exist_ok=True)
-    todo = plan_runs(table, runs, engine)
+    todo = plan_runs(table, runs, engine, device)
     results = {run.key: cached for run in todo if (cached := read_result(cache, run)) is not None}
     missing = list({run.key: run for run in todo if run.key not in results}.values())
     for result in results.values():
         if on_result:
             on_result(result)
-    for key, result in _in_parallel(missing, cache, jobs) if missing else ():
+    for key, result in _in_parallel(missing, cache, jobs, device) if missing else ():
         results[key] = result
         if on_result:
             on_result(result)
     return [replace(results[run.key], method=run.method.name) for run in todo]
 
 
-def _with_engine(method: Method, engine: str | None) -> Method:
-    if engine is None or method.estimator in FOREIGN:
+def _on_engine(method: Method, engine: str | None, device: str | None) -> Method:
+    if method.estimator in FOREIGN:
         return method
-    return replace(method, params={**method.params, "engine": engine})
+    given = {"engine": engine, "device": device}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return replace(method, params={**method.params, **chosen})
 
 
 def read_result(cache: Path, run: Run) -> RunResult | None:
@@ -187,10 +193,12 @@ def read_result(cache: Path, run: Run) -> RunResult | None:
     return result
 
 
-def first_pictures(table: Table, cache: Path, engine: str | None = None) -> dict[str, dict[str, Any]]:
+def first_pictures(
+    table: Table, cache: Path, engine: str | None = None, device: str | None = None
+) -> dict[str, dict[str, Any]]:
     """Return, by method, the arrays kept of its first run for reports; scikit-learn's methods have none."""
     found = {}
-    for run in plan_runs(table, 1, engine):
+    for run in plan_runs(table, 1, engine, device):
         path = cache / f"{run.key}.npz"
         if not _has_pictures(run) or not path.exists():
             continue
@@ -206,7 +214,9 @@ def _has_pictures(run: Run) -> bool:
     return run.seed == 0 and run.method.estimator not in FOREIGN
 
 
-def _in_parallel(runs: list[Run], cache: Path, jobs: int | None) -> Iterator[tuple[str, RunResult]]:
+def _in_parallel(
+    runs: list[Run], cache: Path, jobs: int | None, device: str | None
+) -> Iterator[tuple[str, RunResult]]:
     from joblib import Parallel, delayed, parallel_config
 
     cores = cpu_count()
@@ -215,8 +225,25 @@ def _in_parallel(runs: list[Run], cache: Path, jobs: int | None) -> Iterator[tup
     for run in runs:
         _check_labelling(run, setting)
     with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=max(1, cores // jobs)):
-        work = (delayed(do_run)(run, setting, cache) for run in runs)
-        yield from Parallel(return_as="generator_unordered")(work)
+        parallel = Parallel(return_as="generator_unordered")
+        if device is None:
+            yield from parallel(delayed(do_run)(run, None, setting, cache) for run in runs)
+        else:
+            yield from parallel(delayed(do_run)(*work, setting, cache) for work in _fitted(runs, setting))
+
+
+def _fitted(runs: list[Run], setting: Setting) -> Iterator[tuple[Run, Fitted | None]]:
+    """Fit all seeds of a method at once; runs that must be watched on the way are left to do that themselves."""
+    for _, group in groupby(runs, key=lambda run: run.method.name):
+        same = list(group)
+        if same[0].method.estimator in FOREIGN or same[0].score_at:
+            yield from ((run, None) for run in same)
+            continue
+        started = time.perf_counter()
+        models = fit_many(_estimator(same[0], setting), setting.X, [run.seed for run in same])
+        seconds = (time.perf_counter() - started) / len(models)
+        where = environment(same[0].method.params.get("device"))
+        yield from ((run, Fitted(model, seconds, where)) for run, model in zip(same, models, strict=True))
 
 
 def _check_labelling(run: Run, setting: Setting) -> None:
@@ -225,8 +252,17 @@ def _check_labelling(run: Run, setting: Setting) -> None:
         check_clusters(setting.classes, len(setting.X), model.n_components, model.assign_labels)
 
 
-def do_run(run: Run, setting: Setting, cache: Path) -> tuple[str, RunResult]:
-    """Fit, label, score and write the result."""
+@dataclass(frozen=True)
+class Fitted:
+    """A model, what its part of the fit of all seeds took, and where."""
+
+    model: Any
+    seconds: float
+    environment: Mapping[str, str]
+
+
+def do_run(run: Run, fitted: Fitted | None, setting: Setting, cache: Path) -> tuple[str, RunResult]:
+    """Fit unless that is done, label, score and write the result."""
     started = time.perf_counter()
     try:
         if run.method.estimator == "KMeans":
@@ -235,7 +271,7 @@ def do_run(run: Run, setting: Setting, cache: Path) -> tuple[str, RunResult]:
         elif run.method.estimator == "SpectralClustering":
             result = _result(run, setting, _spectral_labels(run, setting), started)
         else:
-            result = _factorise(run, setting, started, cache)
+            result = _factorise(run, fitted, setting, started, cache)
     except Exception as error:
         message = f"run {run.seed} of {run.method.name} failed: {type(error).__name__}: {error}"
         raise GwntfError(message) from error
@@ -244,7 +280,7 @@ def do_run(run: Run, setting: Setting, cache: Path) -> tuple[str, RunResult]:
     return run.key, result
 
 
-def _factorise(run: Run, setting: Setting, started: float, cache: Path) -> RunResult:
+def _factorise(run: Run, fitted: Fitted | None, setting: Setting, started: float, cache: Path) -> RunResult:
     on_the_way: dict[str, Mapping[str, float]] = {}
 
     def look(news: Iteration) -> None:
@@ -252,15 +288,19 @@ def _factorise(run: Run, setting: Setting, started: float, cache: Path) -> RunRe
             labels = _labels(np.asarray(news.factors[0]), run, setting)
             on_the_way[str(news.iteration)] = clustering_scores(setting.y, labels)
 
-    model = _estimator(run, setting)
-    model.set_params(callbacks=[look] if run.score_at else None)
-    model.fit(setting.X)
+    if fitted is None:
+        model = _estimator(run, setting)
+        model.set_params(callbacks=[look] if run.score_at else None)
+        model.fit(setting.X)
+        where: Mapping[str, str] = environment(model.device)
+    else:
+        model, started, where = fitted.model, started - fitted.seconds, fitted.environment
     result = _result(run, setting, _labels(model.embedding_, run, setting), started, model)
     for place in run.score_at:  # a fit that stopped early stays where it stopped
         on_the_way.setdefault(str(place), result.scores)
     if _has_pictures(run):
         _keep_pictures(cache / f"{run.key}.npz", model, setting)
-    return replace(result, on_the_way=on_the_way)
+    return replace(result, on_the_way=on_the_way, environment=where)
 
 
 def _estimator(run: Run, setting: Setting) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from gwntf.core import Array
@@ -51,8 +52,9 @@ class Steps:
         """Return the recorded step, if the engine can record it."""
         key = self.loss.exactness
         if key not in self._recorded:
+            entries = math.prod(self.loss.data.shape)
             kernels = [(kernel.form, kernel.size) for kernel in self.loss.kernels if kernel is not None]
-            self._recorded[key] = self.loss.engine.recorded(self._plain, kernels)
+            self._recorded[key] = self.loss.engine.recorded(self._plain, kernels, entries)
         return self._recorded[key]
 
     def _plain(self, *arrays: Array) -> tuple[Array, ...]:

@@ -48,3 +48,9 @@ def check_device(name: str) -> Any:
     if device.index is not None and device.index >= count:
         raise InputError("device", repr(name), f"'cpu', 'cuda' or 'cuda:N' with N below {count}")
     return torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
+
+
+def device_name(name: str) -> str:
+    """Return what the maker calls a device."""
+    device = check_device(name)
+    return "cpu" if device.type == "cpu" else str(torch.cuda.get_device_name(device))

@@ -22,6 +22,7 @@ from gwntf.engines.torch.sparse import SparseRows
 
 _HAS_TRITON = find_spec("triton") is not None
 _CPU_ENTRIES, _CUDA_ENTRIES = 2**20, 2**26
+_SMALL = 2**24
 _CPU_LONG, _CUDA_LONG = 1000, 2**14
 _BYTES_PER_ENTRY = 2**9
 """Device memory in which a block has one entry, so that small devices get small blocks."""
@@ -127,9 +128,10 @@ class TorchEngine:
         self,
         function: Callable[..., tuple[Any, ...]],
         kernels: Sequence[tuple[Callable[[], KernelForm], int]],
+        entries: int,
     ) -> Callable[..., tuple[Any, ...]] | None:
         """Return a recording on a GPU, where small problems else wait for thousands of launches."""
-        if self.device.type != "cuda" or not (_HAS_TRITON or not kernels):
+        if self.device.type != "cuda" or entries > _SMALL or (kernels and not _HAS_TRITON):
             return None
         if kernels:
             from gwntf.engines.torch.fused import needs_no_help

@@ -70,6 +70,11 @@ class Loss(Protocol):
         ...
 
     @property
+    def data(self) -> Array:
+        """X on the engine."""
+        ...
+
+    @property
     def sample_scales(self) -> Array:
         """Size of every sample in the unit of the loss, in float64, against which small changes are measured."""
         ...
