@@ -22,6 +22,15 @@ from gwntf.engines.torch.fused.arithmetic import (
     times_tiny,
 )
 
+_LIFT, _LOWER = tl.constexpr(2.0**24), tl.constexpr(2.0**-24)
+"""The matrix units cut numbers in three and lose what is then below the smallest normal number: kernels are lifted."""
+
+
+@triton.jit
+def product(rows, lifted, PRECISION: tl.constexpr):
+    """Rows times a kernel."""
+    return tl.dot(rows, lifted, input_precision=PRECISION) * _LOWER
+
 
 @triton.jit
 def clear(given, product, counted, units, SIZE: tl.constexpr):
@@ -46,8 +55,8 @@ def transport(X, Y, log_u, marginal, terms, sound, columns, after, matrix, trans
     at = ((c // after).to(tl.int64) * (SIZE * after) + c % after)[:, None] + i[None, :] * after
     places = (i < SIZE)[:, None] & (i < SIZE)[None, :]
     # rows of fibers are multiplied from the right: v K' is K v, and u K is K' u
-    forward = tl.load(transposed + i[:, None] * SIZE + i[None, :], mask=places, other=0.0)
-    backward = tl.load(matrix + i[:, None] * SIZE + i[None, :], mask=places, other=0.0)
+    forward = tl.load(transposed + i[:, None] * SIZE + i[None, :], mask=places, other=0.0) * _LIFT
+    backward = tl.load(matrix + i[:, None] * SIZE + i[None, :], mask=places, other=0.0) * _LIFT
     x = tl.load(X + at, mask=wanted, other=0.0)
     xp = raise_to(x, phi_rest, x_factor, NATIVE)
     x_sum = tl.sum(x.to(tl.float64), axis=1)
@@ -56,14 +65,14 @@ def transport(X, Y, log_u, marginal, terms, sound, columns, after, matrix, trans
     if WARM:
         u = tl.exp(tl.load(log_u + at, mask=wanted, other=float("-inf")) - offset_u)
     else:
-        kv = tl.dot(tl.full((BLOCK, 2**BITS), 1.0, tl.float32) * first, forward, input_precision=PRECISION)
+        kv = product(tl.full((BLOCK, 2**BITS), 1.0, tl.float32) * first, forward, PRECISION)
         u = divide_by_power(xp, kv, phi, phi_rest, EXACT, NATIVE)
     done = x_sum < 0
     iteration, going = 1, 1
     while (iteration < scalings) & (going > 0):
-        ku = tl.dot(u, backward, input_precision=PRECISION)
+        ku = product(u, backward, PRECISION)
         v = divide_by_power(yp, ku, psi, psi_rest, EXACT, NATIVE)
-        kv = tl.dot(v, forward, input_precision=PRECISION)
+        kv = product(v, forward, PRECISION)
         now = divide_by_power(xp, kv, phi, phi_rest, EXACT, NATIVE)
         if CHECKS:
             if iteration % check_every == 0:
@@ -74,11 +83,11 @@ def transport(X, Y, log_u, marginal, terms, sound, columns, after, matrix, trans
         else:
             u = now
         iteration += 1
-    ku = tl.dot(u, backward, input_precision=PRECISION)
+    ku = product(u, backward, PRECISION)
     v = tl.where(x_sum[:, None] > 0, divide_by_power(yp, ku, psi, psi_rest, EXACT, NATIVE), 0.0)
-    kv = tl.dot(v, forward, input_precision=PRECISION)
+    kv = product(v, forward, PRECISION)
     u = divide_by_power(xp, kv, phi, phi_rest, EXACT, NATIVE)
-    ku = tl.dot(u, backward, input_precision=PRECISION)
+    ku = product(u, backward, PRECISION)
     lost = tl.sum(hidden(u, xp, kv) + hidden(v, yp, ku), axis=1)
     phi_sum = tl.sum((u * kv).to(tl.float64), axis=1)
     good = clear(v, kv, xp, units, SIZE) & clear(u, ku, yp, units, SIZE) & (lost <= phi_sum * NEGLIGIBLE)
