@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -48,6 +49,11 @@ class Recording:
     def _record(self, arrays: tuple[Any, ...]) -> None:
         self._inputs = tuple(array.clone() for array in arrays)
         graph = torch.cuda.CUDAGraph()
-        with self._alone(), torch.cuda.graph(graph):
-            self._outputs = self._function(*self._inputs)
+        gc.collect()  # what is freed while recording, such as an older graph, would spoil the record
+        gc.disable()
+        try:
+            with self._alone(), torch.cuda.graph(graph):
+                self._outputs = self._function(*self._inputs)
+        finally:
+            gc.enable()
         self._graph = graph
