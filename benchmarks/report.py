@@ -44,6 +44,18 @@ COMPARISONS = (
     ),
     ("matrix-peers", "an iteration of NMF", 'scikit-learn, "mu"', "NMF, times faster"),
     ("matrix-peers", "an iteration of NMF, KL", 'scikit-learn, "mu"', "KL, times faster"),
+    (
+        "gpu-transport",
+        "8 million columns of 32 on a GPU",
+        "torch, eager",
+        "times faster than eager torch, 32 x 8 million, exponential, highest",
+    ),
+    (
+        "gpu-iteration",
+        "an iteration on a million images on a GPU",
+        "torch, eager",
+        "times faster than eager torch",
+    ),
 )
 """What the README and the picture show: case, what is compared, with whom, and how the figure begins."""
 

@@ -23,7 +23,10 @@ from gwntf.solvers.projection import project
 from gwntf.updates import tied_root
 from tests.problems import TIGHT
 
-METRICS = ["cosine", "euclidean", "gradient", "wasserstein", lambda samples: samples.mean(axis=2)]
+METRICS = [
+    *("cosine", "euclidean", "gradient", "orientation", "wasserstein"),
+    pytest.param(lambda samples: samples.mean(axis=2), id="callable"),
+]
 NUMPY = get_engine("numpy")
 
 
@@ -50,7 +53,7 @@ def small(**params):
 
 
 @pytest.mark.parametrize("weight", ["binary", "cosine", "self-tuning"])
-@pytest.mark.parametrize("metric", METRICS, ids=str)
+@pytest.mark.parametrize("metric", METRICS)
 def test_ties_are_the_new_samples_edges_in_the_graph_rule(digits, metric, weight):
     """The directed edges that one more sample has in the graph of all: literal features, distances and scales."""
     from gwntf.geometry.features import graph_features
@@ -227,7 +230,7 @@ def test_stopping_rule_counts_the_ties():
 # --- transform ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("metric", [*METRICS, "auto"], ids=str)
+@pytest.mark.parametrize("metric", [*METRICS, "auto"])
 def test_tied_samples_are_independent_of_each_other(digits, metric):
     model = small(graph_metric=metric, graph_weight="self-tuning").fit(digits[0][:80])
     new = digits[0][80:100]

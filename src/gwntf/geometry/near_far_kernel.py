@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from functools import cached_property
 from typing import Any
 
@@ -84,29 +83,38 @@ class NearFarKernel(Retyped):
 
     @cached_property
     def _placed(self) -> tuple[Array, Array, Array, Array]:
+        """Far field (clusters, slots, clusters), element of each slot, slot of each element, and the near pairs.
+
+        Every cluster has as many slots as the largest, so that one product serves all of them; in an empty slot the
+        far field is zero.
+        """
         engine, cost = self._engine, self._cost
+        clusters, width = len(cost.bounds) - 1, int(np.diff(cost.bounds).max())
+        slot = cost.cluster * width + np.arange(self.size) - cost.bounds[cost.cluster]
+        field = np.zeros((clusters * width, clusters))
+        field[slot] = self._field
+        element = np.zeros(clusters * width, np.int64)
+        element[slot] = cost.order
+        back = np.argsort(cost.order)
         return (
-            engine.asarray(self._field, self._dtype),
-            engine.sparse(self._excess, self._dtype),
-            engine.asarray(cost.order),
-            engine.asarray(np.argsort(cost.order)),
+            engine.asarray(field.reshape(clusters, width, clusters), self._dtype),
+            engine.asarray(element),
+            engine.asarray(slot[back]),
+            engine.sparse(csr_array(self._excess[back][:, back]), self._dtype),
         )
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:  # noqa: ARG002
         """exp(s) K V: what every cluster sends to every other, spread over its elements, and the near pairs."""
-        xp = self._engine.xp
-        field, excess, order, back = self._placed
-        bounds = self._cost.bounds
-        clusters = [slice(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
-        v = v[order]
-        sent = xp.stack([field[places].T @ v[places] for places in clusters])
-        spread = [field[places] @ sent[:, c] for c, places in enumerate(clusters)]
-        return (xp.concat(spread) + excess @ v)[back]
+        field, element, slot, excess = self._placed
+        sent = field.swapaxes(1, 2) @ v[element].reshape(*field.shape[:2], -1)
+        spread = field @ sent.swapaxes(0, 1)
+        return spread.reshape(-1, v.shape[1])[slot] + excess @ v
 
     def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:  # noqa: ARG002
         """log(K exp(log V)), a block of rows of K at a time."""
         xp = self._engine.xp
-        _, _, order, back = self._placed
+        order = self._engine.asarray(self._cost.order)
+        back = self._engine.asarray(np.argsort(self._cost.order))
         log_v = log_v[order]
         everywhere = np.arange(self.size)
         step = max(1, _BLOCK_ENTRIES // (self.size * log_v.shape[1]))

@@ -21,7 +21,7 @@ from gwntf.engines import Engine
 from gwntf.geometry import Kernel
 from gwntf.transport.domains import Domain, Log, Plain
 
-_FEWEST, _PART = 16, 16
+_FEWEST, _PART = 16, 4
 """Columns that are solved again without looking: at least so many, and at most that part of all."""
 
 CHECK_EVERY = 5
