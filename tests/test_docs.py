@@ -105,6 +105,20 @@ def test_readme_shows_the_committed_figures():
         assert figures == pytest.approx(expected, abs=0.051)
 
 
+def test_readme_shows_the_committed_figures_of_the_preset():
+    rows = {
+        "spectral clustering, cosine graph": "spectral clustering, cosine",
+        "spectral clustering, same graph": "spectral clustering, auto",
+        "`GWNTF.for_clustering`": "GWNTF.for_clustering",
+    }
+    text = (ROOT / "README.md").read_text()
+    tables = [results(f"clustering_{name}")["methods"] for name in ("coil20", "pie_pose27", "digits")]
+    for shown, method in rows.items():
+        scores = [table[method]["scores"] for table in tables]
+        cells = [f"{found['ACC']['mean']:.1f} / {found['NMI']['mean']:.1f}" for found in scores]
+        assert f"| {shown} | {' | '.join(cells)} |" in text
+
+
 @pytest.mark.parametrize(
     "path", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
 )
