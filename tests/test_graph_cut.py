@@ -137,6 +137,6 @@ def test_the_runner_labels_as_fit_predict_does(tmp_path):
     params |= {"n_components": 30, "init": "graph", "assign_labels": "discretize", "refine_labels": True}
     method = Method("preset", "GWNTF", {**params, "costs": [None, "grid", "grid"]}, {})
     setting = load_setting("digits", [method])
-    _, result = do_run(Run("digits", method, 20, (), 0), None, setting, tmp_path)
+    _, result = do_run(Run("digits", method, 20, (), 0), setting, tmp_path)
     model = method.build().set_params(n_clusters=10, random_state=0)
     assert result.scores == clustering_scores(setting.y, model.fit_predict(setting.X))

@@ -7,6 +7,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -227,23 +228,27 @@ def _in_parallel(
     with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=max(1, cores // jobs)):
         parallel = Parallel(return_as="generator_unordered")
         if device is None:
-            yield from parallel(delayed(do_run)(run, None, setting, cache) for run in runs)
+            yield from parallel(delayed(do_run)(run, setting, cache) for run in runs)
         else:
-            yield from parallel(delayed(do_run)(*work, setting, cache) for work in _fitted(runs, setting))
+            yield from parallel(_tasks(runs, setting, cache, delayed))
 
 
-def _fitted(runs: list[Run], setting: Setting) -> Iterator[tuple[Run, Fitted | None]]:
-    """Fit all seeds of a method at once; runs that must be watched on the way are left to do that themselves."""
+def _tasks(runs: list[Run], setting: Setting, cache: Path, delayed: Callable[..., Any]) -> Iterator[Any]:
+    """Fit all seeds of a method here, and leave their labels to others, who get no more than they need for that.
+
+    Runs that are watched on the way are left to others whole.
+    """
+    light = replace(setting, X=setting.X[:0], sample_cost=setting.sample_cost[:0])
     for _, group in groupby(runs, key=lambda run: run.method.name):
         same = list(group)
         if same[0].method.estimator in FOREIGN or same[0].score_at:
-            yield from ((run, None) for run in same)
+            yield from (delayed(do_run)(run, setting, cache) for run in same)
             continue
         started = time.perf_counter()
         models = fit_many(_estimator(same[0], setting), setting.X, [run.seed for run in same])
         seconds = (time.perf_counter() - started) / len(models)
-        where = environment(same[0].method.params.get("device"))
-        yield from ((run, Fitted(model, seconds, where)) for run, model in zip(same, models, strict=True))
+        for run, model in zip(same, models, strict=True):
+            yield delayed(label_run)(run, _fitted(run, model, seconds, setting, cache), light, cache)
 
 
 def _check_labelling(run: Run, setting: Setting) -> None:
@@ -254,33 +259,83 @@ def _check_labelling(run: Run, setting: Setting) -> None:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A model, what its part of the fit of all seeds took, and where."""
+    """What a result takes from a model, the seconds of its fit, and where that was."""
 
-    model: Any
+    embedding: FloatArray
+    n_iter: int
+    objective: float
     seconds: float
     environment: Mapping[str, str]
 
 
-def do_run(run: Run, fitted: Fitted | None, setting: Setting, cache: Path) -> tuple[str, RunResult]:
-    """Fit unless that is done, label, score and write the result."""
+def _fitted(run: Run, model: Any, seconds: float, setting: Setting, cache: Path) -> Fitted:
+    """Take what the result needs from a model, and keep its pictures if it is the first."""
+    if _has_pictures(run):
+        _keep_pictures(cache / f"{run.key}.npz", model, setting)
+    where = environment(model.device)
+    return Fitted(model.embedding_, model.n_iter_, model.objective_, seconds, where)
+
+
+def do_run(run: Run, setting: Setting, cache: Path) -> tuple[str, RunResult]:
+    """Fit, label, score and write the result."""
     started = time.perf_counter()
-    try:
+    with _naming(run):
         if run.method.estimator == "KMeans":
             labels = _labels(normalize(setting.X.reshape(len(setting.X), -1)), run, setting)
-            result = _result(run, setting, labels, started)
-        elif run.method.estimator == "SpectralClustering":
-            result = _result(run, setting, _spectral_labels(run, setting), started)
-        else:
-            result = _factorise(run, fitted, setting, started, cache)
+            return _written(run, _result(run, setting, labels, started), cache)
+        if run.method.estimator == "SpectralClustering":
+            return _written(run, _result(run, setting, _spectral_labels(run, setting), started), cache)
+        fitted, on_the_way = _factorise(run, setting, cache)
+    return label_run(run, fitted, setting, cache, on_the_way)
+
+
+def label_run(
+    run: Run,
+    fitted: Fitted,
+    setting: Setting,
+    cache: Path,
+    on_the_way: Mapping[str, Mapping[str, float]] | None = None,
+) -> tuple[str, RunResult]:
+    """Label what was fitted, score and write the result."""
+    started = time.perf_counter() - fitted.seconds
+    with _naming(run):
+        labels = _labels(fitted.embedding, run, setting)
+        result = _result(run, setting, labels, started)
+    places = {
+        str(place): result.scores for place in run.score_at
+    }  # a fit that stopped early stays where it stopped
+    return _written(
+        run,
+        replace(
+            result,
+            n_iter=fitted.n_iter,
+            objective=fitted.objective,
+            on_the_way=places | dict(on_the_way or {}),
+            environment=fitted.environment,
+        ),
+        cache,
+    )
+
+
+@contextmanager
+def _naming(run: Run) -> Iterator[None]:
+    """Say in errors which run it was."""
+    try:
+        yield
     except Exception as error:
         message = f"run {run.seed} of {run.method.name} failed: {type(error).__name__}: {error}"
         raise GwntfError(message) from error
+
+
+def _written(run: Run, result: RunResult, cache: Path) -> tuple[str, RunResult]:
     with atomic_path(cache / f"{run.key}.json") as path:
         path.write_text(json.dumps(asdict(result), indent=1), encoding="utf-8")
     return run.key, result
 
 
-def _factorise(run: Run, fitted: Fitted | None, setting: Setting, started: float, cache: Path) -> RunResult:
+def _factorise(run: Run, setting: Setting, cache: Path) -> tuple[Fitted, Mapping[str, Mapping[str, float]]]:
+    """Fit, and score on the way where that is asked for."""
+    started = time.perf_counter()
     on_the_way: dict[str, Mapping[str, float]] = {}
 
     def look(news: Iteration) -> None:
@@ -288,19 +343,10 @@ def _factorise(run: Run, fitted: Fitted | None, setting: Setting, started: float
             labels = _labels(np.asarray(news.factors[0]), run, setting)
             on_the_way[str(news.iteration)] = clustering_scores(setting.y, labels)
 
-    if fitted is None:
-        model = _estimator(run, setting)
-        model.set_params(callbacks=[look] if run.score_at else None)
-        model.fit(setting.X)
-        where: Mapping[str, str] = environment(model.device)
-    else:
-        model, started, where = fitted.model, started - fitted.seconds, fitted.environment
-    result = _result(run, setting, _labels(model.embedding_, run, setting), started, model)
-    for place in run.score_at:  # a fit that stopped early stays where it stopped
-        on_the_way.setdefault(str(place), result.scores)
-    if _has_pictures(run):
-        _keep_pictures(cache / f"{run.key}.npz", model, setting)
-    return replace(result, on_the_way=on_the_way, environment=where)
+    model = _estimator(run, setting)
+    model.set_params(callbacks=[look] if run.score_at else None)
+    model.fit(setting.X)
+    return _fitted(run, model, time.perf_counter() - started, setting, cache), on_the_way
 
 
 def _estimator(run: Run, setting: Setting) -> Any:
@@ -356,13 +402,9 @@ def _spectral_labels(run: Run, setting: Setting) -> NDArray[np.int_]:
     return labels
 
 
-def _result(
-    run: Run, setting: Setting, labels: NDArray[np.int_], started: float, model: Any = None
-) -> RunResult:
+def _result(run: Run, setting: Setting, labels: NDArray[np.int_], started: float) -> RunResult:
     scores = clustering_scores(setting.y, labels)
-    seconds = time.perf_counter() - started
-    iterations, objective = (model.n_iter_, model.objective_) if model is not None else (0, None)
-    return RunResult(run.method.name, run.seed, scores, seconds, iterations, objective, {})
+    return RunResult(run.method.name, run.seed, scores, time.perf_counter() - started, 0, None, {})
 
 
 def _keep_pictures(target: Path, model: Any, setting: Setting) -> None:
