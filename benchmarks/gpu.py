@@ -1,4 +1,4 @@
-"""What a GPU does: ``python -m benchmarks.gpu`` on a machine that has one; results and page as for the other cases."""
+"""What a GPU does: ``python -m benchmarks.gpu`` on a machine that has one; ``make bench`` puts it on the page."""
 
 from __future__ import annotations
 

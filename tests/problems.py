@@ -11,7 +11,7 @@ from gwntf.core import Relaxation
 from gwntf.engines import get_engine
 from gwntf.geometry import resolve_costs
 from gwntf.problem import NonnegativeTensor
-from gwntf.solvers import Problem, Stopping, Wasserstein, solve
+from gwntf.solvers import Problem, Stopping, Wasserstein, solve_each
 from gwntf.transport import TransportLimits
 
 TIGHT = TransportLimits(max_iter=4000, tol=1e-13)
@@ -43,6 +43,11 @@ def random_problem(
 def with_loss(problem, **changes):
     """The same problem with some parts of its loss exchanged."""
     return replace(problem, loss=replace(problem.loss, **changes))
+
+
+def solve(problem, rank, stopping, engine, *, rng, init="random", **options):
+    """One fit."""
+    return next(solve_each(problem, rank, stopping, engine, [(init, rng)], **options))
 
 
 def fit(problem, factors, *, max_iter=100, tol=0.0, callbacks=(), **loss):

@@ -140,3 +140,11 @@ def test_the_runner_labels_as_fit_predict_does(tmp_path):
     _, result = do_run(Run("digits", method, 20, (), 0), setting, tmp_path)
     model = method.build().set_params(n_clusters=10, random_state=0)
     assert result.scores == clustering_scores(setting.y, model.fit_predict(setting.X))
+
+
+def test_as_many_clusters_as_vertices_are_all_alone():
+    graph = csr_array(np.ones((3, 3)) - np.eye(3))
+    np.testing.assert_array_equal(cut(graph, 3, 0), [0, 1, 2])
+    X = np.random.default_rng(0).random((3, 4, 4))
+    labels = GWNTF.for_clustering(3, random_state=0, max_iter=2).fit_predict(X)
+    assert len(set(labels)) == 3

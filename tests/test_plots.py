@@ -278,6 +278,24 @@ CALLS = {
 }
 
 
+@pytest.mark.parametrize(
+    "name", ["components", "modes", "reconstructions", "flow", "plan", "embedding", "objective"]
+)
+def test_models_of_tensors_are_drawn_too(name):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    data = torch.from_numpy(np.asarray(IMAGES, dtype=np.float32))
+    model = GWNTF(3, max_iter=3, tol=0, random_state=0).fit(data)
+    assert np.ravel(CALLS[name](model))[0].has_data()
+
+
+def test_masked_samples_are_drawn_as_those_with_gaps():
+    gaps = np.ma.masked_array(IMAGES, mask=False)
+    gaps[:, 0, 0] = np.ma.masked
+    model = GWNTF(3, max_iter=3, tol=0, random_state=0, missing="ignore").fit(gaps)
+    panels = plot_reconstructions(model, gaps[:2])
+    assert np.isnan(drawn(panels[0, 0])[0, 0])
+
+
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_pictures_stay_on_the_axes_they_are_given(model, call):
     figure = Figure(figsize=(8, 3))

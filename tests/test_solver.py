@@ -12,11 +12,11 @@ from sklearn.datasets import load_digits
 from gwntf.core import InputError, Status
 from gwntf.engines import get_engine
 from gwntf.problem import NonnegativeTensor, reconstruct, relative_error
-from gwntf.solvers import ProgressBar, Stopping, solve
+from gwntf.solvers import ProgressBar, Stopping
 from gwntf.solvers.initialization import _rank_one, start_factors
 from gwntf.transport import TransportLimits
 from gwntf.updates import RULES, simplex_step
-from tests.problems import fit, random_problem, with_loss
+from tests.problems import fit, random_problem, solve, with_loss
 
 ENGINE = get_engine("numpy")
 

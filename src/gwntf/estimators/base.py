@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numbers
+import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
+from types import FrameType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -179,7 +181,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         with engine.session(X):
             problem, scale = self._state(X, engine)
             stated = {name: value for name, value in vars(self).items() if name not in self.get_params()}
-            with self._watching() as callbacks:
+            with self._watching(len(models)) as callbacks:
                 rngs = [check_random_state(model.random_state) for model in models]
                 results = solve_each(
                     problem,
@@ -202,6 +204,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if not isinstance(self.init, str):
             as_factors(self.init, shape, self.n_components)
         tensor, scale = normalise_samples(raw, self.sample_norm)
+        if not bool(engine.xp.any(tensor.values > 0)):
+            raise InputError("X", "only zeros", "data with some mass")
         self.graph_, graph_reg = self._build_graph(given, tensor)
         problem = Problem(tensor, self._loss(checked, tensor), self.graph_, graph_reg)
         self._prepare_start(tensor)
@@ -382,13 +386,13 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return fill_missing(tensor, self._rows(embedding, scale, tensor)).reshape(-1, *self._layout)
 
     @contextmanager
-    def _watching(self) -> Iterator[list[Callback]]:
+    def _watching(self, fits: int) -> Iterator[list[Callback]]:
         """Provide the user's callbacks, and a progress bar if wanted."""
         callbacks: list[Callback] = list(self.callbacks or ())
         if not self.progress:
             yield callbacks
             return
-        with ProgressBar(self.n_init * self.max_iter) as bar:
+        with ProgressBar(fits * self.n_init * self.max_iter) as bar:
             yield [*callbacks, bar]
 
     def _embed(self, X: Any, engine: Engine) -> tuple[Array, Array, NonnegativeTensor]:
@@ -400,7 +404,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             message = (
                 f"{unsettled} of {len(embedding)} new samples had not settled: raise `max_iter` or `tol`."
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+            warnings.warn(message, ConvergenceWarning, stacklevel=_outside())
         return embedding, scale, raw
 
     def _project(self, raw: NonnegativeTensor) -> tuple[Array, Array, int]:
@@ -439,7 +443,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if self.status_ in (Status.ROSE, Status.DIVERGED) or (
             self.status_ is Status.MAX_ITER and self.tol > 0
         ):
-            warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=5)
+            warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=_outside())
 
     @property
     def _n_features_out(self) -> int:
@@ -452,3 +456,12 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tags.input_tags.allow_nan = self.missing == "ignore"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _outside() -> int:
+    """Return the level of the first caller that is not of this library, for a warning in the calling function."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("gwntf."):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -20,13 +20,15 @@ _SWEEPS = 100
 
 def cut(graph: csr_array, n_clusters: int, random_state: Any) -> Labels:
     """Label the vertices by spectral clustering."""
-    clusters = min(n_clusters, graph.shape[0] - 1)
-    if clusters < 2 or graph.nnz == 0:
-        return np.zeros(graph.shape[0], dtype=np.int_)
+    size = graph.shape[0]
+    if n_clusters >= size:
+        return np.arange(size)
+    if n_clusters < 2 or graph.nnz == 0:
+        return np.zeros(size, dtype=np.int_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         labels = spectral_clustering(
-            graph, n_clusters=clusters, assign_labels="discretize", random_state=random_state
+            graph, n_clusters=n_clusters, assign_labels="discretize", random_state=random_state
         )
     return np.asarray(labels, dtype=np.int_)
 

@@ -126,7 +126,7 @@ class GWNTF(Graph, PerModeTransport):
         Number type; by default that of X, and float32 with engine "torch".
     precision : {"highest", "high"}, default="highest"
         For "torch": "high" lets products of float32 matrices on a GPU use TF32, which rounds their entries to
-        three digits.
+        three digits, and powers lose their last digits.
     callbacks : list of callables, optional
         Called with an `Iteration` after every outer iteration; a true return value ends the fit.
     progress : bool, default=False

@@ -26,7 +26,8 @@ def fit_many(estimator: Model, X: Any, random_states: Sequence[Any]) -> list[Mod
     X : array-like
         Data, as in `fit`.
     random_states : sequence of int, RandomState or None
-        One for each fit; with ``graph_metric="auto"`` the first one also chooses the graph of all.
+        One for each fit; with ``graph_metric="auto"`` the first one also chooses the graph of all. Callbacks see all
+        fits, one after the other.
 
     Returns
     -------
@@ -47,5 +48,9 @@ def fit_many(estimator: Model, X: Any, random_states: Sequence[Any]) -> list[Mod
     models = [clone(estimator).set_params(random_state=state) for state in random_states]
     if not models:
         raise InputError("random_states", "none", "at least one")
+    for model in models:
+        model.callbacks = (
+            estimator.callbacks
+        )  # not copies: whoever watches sees all fits, one after the other
     models[0]._fit_each(X, models)
     return models

@@ -36,7 +36,7 @@ class NMF(Matrix, LeastSquares):
     **others
         `sample_norm`, `missing`, `init`, `n_init`, `max_iter`, `tol`, `n_clusters`, `assign_labels`,
         `engine`, `device`, `dtype`, `precision`, `callbacks`, `progress` and `random_state` are those of `GWNTF`,
-        with the same defaults.
+        with the same defaults; ``init="graph"`` needs a class with a graph.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class GNMF(Graph, Matrix, LeastSquares):
         Rank.
     graph_reg : float, default=100
         Weight mu, the authors' value.
-    n_neighbors, graph_weight, graph_metric, graph, extend_graph
+    n_neighbors, graph_weight, graph_metric, graph, extend_graph, refine_labels
         The graph, as for `GWNTF`.
     **others
         As for `NMF`.
@@ -134,7 +134,7 @@ class GNCP(Graph, Tensor, LeastSquares):
         Rank.
     graph_reg : float, default=1e4
         Weight mu, the paper's value.
-    n_neighbors, graph_weight, graph_metric, graph, extend_graph
+    n_neighbors, graph_weight, graph_metric, graph, extend_graph, refine_labels
         The graph, as for `GWNTF`.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D X is folded.

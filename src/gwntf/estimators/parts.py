@@ -36,6 +36,9 @@ from gwntf.transport import TransportLimits
 _MOST = 16
 """Scalings of a transport at most where they adapt."""
 
+_CUT_SEED = 0
+"""Of the spectral clustering from which fits may start: the same for all fits, whatever their own random numbers."""
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Tensor(Factorization):
@@ -202,9 +205,8 @@ class Graph(Factorization):
         folded = self._samples(tensor)
         metric = self.graph_metric
         if metric == "auto":
-            clusters = min(self.n_clusters or self.n_components, tensor.shape[0] - 1)
             self.graph_metric_, graph, self.modularity_ = choose_graph(
-                folded, self.n_neighbors, self.graph_weight, max(clusters, 1), self.random_state
+                folded, self.n_neighbors, self.graph_weight, self._clusters, self.random_state
             )
             metric = self.graph_metric_
         else:
@@ -229,7 +231,7 @@ class Graph(Factorization):
     def _prepare_start(self, tensor: NonnegativeTensor) -> None:
         if isinstance(self.init, str) and self.init == "graph":
             graph = csr_array((tensor.shape[0],) * 2) if self.graph_ is None else self.graph_
-            self._cut = cut(graph, self._clusters, self.random_state)
+            self._cut = cut(graph, self._clusters, _CUT_SEED)
 
     def _start(self, tensor: NonnegativeTensor, rng: np.random.RandomState) -> Any:
         if not isinstance(self.init, str) or self.init != "graph":

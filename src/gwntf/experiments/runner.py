@@ -21,6 +21,7 @@ from sklearn.preprocessing import normalize
 
 from gwntf.core import DataError, FloatArray, GwntfError
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
+from gwntf.engines import to_host
 from gwntf.estimators import fit_many
 from gwntf.estimators.graph_choice import choose_graph
 from gwntf.estimators.graph_cut import clearest
@@ -33,7 +34,7 @@ from gwntf.io import atomic_path
 from gwntf.problem import as_tensor, normalise_samples
 from gwntf.solvers import Iteration
 
-PROTOCOL = 2
+PROTOCOL = 3
 """To be raised whenever the same run would give another result than before: cached runs are then done anew."""
 
 _SHOWN = 10
@@ -234,15 +235,17 @@ def _in_parallel(
 
 
 def _tasks(runs: list[Run], setting: Setting, cache: Path, delayed: Callable[..., Any]) -> Iterator[Any]:
-    """Fit all seeds of a method here, and leave their labels to others, who get no more than they need for that.
-
-    Runs that are watched on the way are left to others whole.
-    """
+    """Fit all seeds of a method here, and leave their labels to others, who get no more than they need for that."""
     light = replace(setting, X=setting.X[:0], sample_cost=setting.sample_cost[:0])
     for _, group in groupby(runs, key=lambda run: run.method.name):
         same = list(group)
-        if same[0].method.estimator in FOREIGN or same[0].score_at:
+        if same[0].method.estimator in FOREIGN:
             yield from (delayed(do_run)(run, setting, cache) for run in same)
+            continue
+        if same[0].score_at:
+            for run in same:
+                fitted, on_the_way = _factorise(run, setting, cache)
+                yield delayed(label_run)(run, fitted, light, cache, on_the_way)
             continue
         started = time.perf_counter()
         models = fit_many(_estimator(same[0], setting), setting.X, [run.seed for run in same])
@@ -340,7 +343,7 @@ def _factorise(run: Run, setting: Setting, cache: Path) -> tuple[Fitted, Mapping
 
     def look(news: Iteration) -> None:
         if news.iteration in run.score_at:
-            labels = _labels(np.asarray(news.factors[0]), run, setting)
+            labels = _labels(to_host(news.factors[0]), run, setting)
             on_the_way[str(news.iteration)] = clustering_scores(setting.y, labels)
 
     model = _estimator(run, setting)

@@ -83,21 +83,25 @@ class NearFarKernel(Retyped):
 
     @cached_property
     def _placed(self) -> tuple[Array, Array, Array, Array]:
-        """Far field (clusters, slots, clusters), element of each slot, slot of each element, and the near pairs.
+        """Far field (shelves, slots, shelves), element of each slot, slot of each element, and the near pairs.
 
-        Every cluster has as many slots as the largest, so that one product serves all of them; in an empty slot the
-        far field is zero.
+        A cluster lies on a shelf, or on several if it has more than twice the mean size, so that all shelves have the
+        same width and one product serves all of them; in an empty slot the far field is zero.
         """
         engine, cost = self._engine, self._cost
-        clusters, width = len(cost.bounds) - 1, int(np.diff(cost.bounds).max())
-        slot = cost.cluster * width + np.arange(self.size) - cost.bounds[cost.cluster]
-        field = np.zeros((clusters * width, clusters))
-        field[slot] = self._field
-        element = np.zeros(clusters * width, np.int64)
+        sizes = np.diff(cost.bounds)
+        width = min(int(sizes.max()), -(-2 * self.size // len(sizes)))
+        counts = -(-sizes // width)
+        first = np.concatenate([[0], np.cumsum(counts)])
+        slot = first[:-1][cost.cluster] * width + np.arange(self.size) - cost.bounds[cost.cluster]
+        shelves, cluster_of = int(first[-1]), np.repeat(np.arange(len(sizes)), counts)
+        field = np.zeros((shelves * width, shelves))
+        field[slot] = self._field[:, cluster_of]
+        element = np.zeros(shelves * width, np.int64)
         element[slot] = cost.order
         back = np.argsort(cost.order)
         return (
-            engine.asarray(field.reshape(clusters, width, clusters), self._dtype),
+            engine.asarray(field.reshape(shelves, width, shelves), self._dtype),
             engine.asarray(element),
             engine.asarray(slot[back]),
             engine.sparse(csr_array(self._excess[back][:, back]), self._dtype),

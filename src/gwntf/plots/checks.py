@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gwntf.core import FloatArray, InputError
-from gwntf.problem import as_real_array
+from gwntf.engines import to_host
+from gwntf.problem import as_real_array, masked_to_nan
 
 
 def check_model(model: Any) -> None:
@@ -19,7 +20,7 @@ def check_model(model: Any) -> None:
 
 def check_samples(model: Any, X: Any, name: str = "X") -> FloatArray:
     """Return samples in the layout of the X of `fit`, as float64; missing ones are NaN."""
-    values = as_real_array(X, name)
+    values = as_real_array(masked_to_nan(to_host(X), missing=model.missing, name=name), name)
     layouts = {tuple(model.sample_shape_), (model.components_.shape[1],)}
     if values.ndim < 2 or values.shape[1:] not in layouts or len(values) == 0:
         allowed = " or ".join(
@@ -27,12 +28,12 @@ def check_samples(model: Any, X: Any, name: str = "X") -> FloatArray:
         )
         raise InputError(name, f"shape {values.shape}", f"samples of shape {allowed}")
     floats: FloatArray = values.astype(np.float64)
-    return floats.reshape(len(floats), *model.inverse_transform(model.embedding_[:1]).shape[1:])
+    return floats.reshape(len(floats), *to_host(model.inverse_transform(model.embedding_[:1])).shape[1:])
 
 
 def check_sample(model: Any, sample: Any) -> FloatArray:
     """Return one sample as an X of one sample, in the layout of the X of `fit`."""
-    values = as_real_array(sample, "sample")
+    values = as_real_array(masked_to_nan(to_host(sample), missing=model.missing, name="sample"), "sample")
     shape = tuple(model.sample_shape_)
     if values.shape not in {shape, (model.components_.shape[1],)}:
         raise InputError("sample", f"shape {values.shape}", f"one sample, of shape {shape}")
@@ -41,7 +42,8 @@ def check_sample(model: Any, sample: Any) -> FloatArray:
 
 def masses(model: Any) -> FloatArray:
     """Return the mass of every component in the model: the sum of all entries of its tensor."""
-    total: FloatArray = model.embedding_.sum(axis=0, dtype=np.float64) * model.components_.sum(axis=1)
+    embedding, components = to_host(model.embedding_), to_host(model.components_)
+    total: FloatArray = embedding.sum(axis=0, dtype=np.float64) * components.sum(axis=1)
     return total
 
 

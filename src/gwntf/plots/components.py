@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gwntf.core import FloatArray
+from gwntf.engines import to_host
 from gwntf.plots.checks import check_model, choose_components, masses
 from gwntf.plots.frames import check_axes, check_columns, divide, grid_size, new_axes
 from gwntf.plots.samples import check_kind, draw, panel_shape
@@ -59,7 +60,7 @@ def plot_components(
     kind = check_kind(kind, shape, along_axes=True)
     shares = masses(model) / max(float(masses(model).sum()), np.finfo(np.float64).tiny)
     labels = [f"{index}: {_percent(shares[index])}" for index in chosen]
-    parts = model.components_[chosen].reshape(len(chosen), *shape).astype(np.float64)
+    parts = to_host(model.components_)[chosen].reshape(len(chosen), *shape).astype(np.float64)
     if kind == "modes":
         panels = _by_modes(parts, labels, ax)
     else:

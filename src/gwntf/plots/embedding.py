@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import FloatArray, InputError
+from gwntf.engines import to_host
 from gwntf.plots.checks import check_model
 from gwntf.plots.frames import check_axes, new_axes
 from gwntf.problem import as_real_array
@@ -94,7 +95,7 @@ def _embedding(model_or_Z: Any) -> FloatArray:
     """Return the embedding that is meant, as float64."""
     if hasattr(model_or_Z, "get_params"):
         check_model(model_or_Z)
-        return np.asarray(model_or_Z.embedding_, dtype=np.float64)
+        return np.asarray(to_host(model_or_Z.embedding_), dtype=np.float64)
     allowed = "a fitted factorization or an embedding of shape (n_samples, n_components)"
     values = as_real_array(model_or_Z, "model_or_Z", allowed)
     if values.ndim != 2 or values.size == 0:

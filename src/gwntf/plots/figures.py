@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import FloatArray
+from gwntf.engines import to_host
 from gwntf.plots.checks import check_model, choose_components
 from gwntf.plots.frames import require_matplotlib
 from gwntf.plots.panels import plot_images, plot_objective
@@ -37,7 +38,7 @@ def overview(model: Any, X: FloatArray, *, title: str | None = None) -> Any:
     figure = Figure(figsize=(11, 5), layout="constrained")
     rows = math.ceil(model.components_.shape[0] / 10)
     grid = figure.add_gridspec(2, 2, width_ratios=[1.4, 1], height_ratios=[rows + 0.5, 2.5])
-    parts = model.components_[choose_components(model, None)].reshape(-1, *model.sample_shape_)
+    parts = to_host(model.components_)[choose_components(model, None)].reshape(-1, *model.sample_shape_)
     plot_images(parts, ax=figure.add_subplot(grid[0, 0])).set_title("components")
     pairs = np.concatenate([few, model.reconstruct(few)])
     samples = plot_images(pairs, columns=len(few), ax=figure.add_subplot(grid[1, 0]))

@@ -13,7 +13,7 @@ from gwntf.solvers.losses import Frobenius, LossSpec, ObjectiveTerms, Wasserstei
 from gwntf.solvers.losses.transport import UPDATES
 from gwntf.solvers.problem import Problem
 from gwntf.solvers.projection import project
-from gwntf.solvers.restarts import solve, solve_each
+from gwntf.solvers.restarts import solve_each
 from gwntf.solvers.result import Result
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "near_far_cost",
     "project",
     "resolve_long_costs",
-    "solve",
     "solve_each",
     "with_mass_of",
 ]

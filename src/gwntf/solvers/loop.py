@@ -93,7 +93,8 @@ def evaluate(problem: Problem, factors: Sequence[FloatArray], engine: Engine) ->
 
 def _fall(curve: Sequence[float], size: float) -> float:
     """By which part of max(|F|, size of X) the last iteration lowered F."""
-    return (curve[-2] - curve[-1]) / max(abs(curve[-1]), size)
+    scale = max(abs(curve[-1]), size)
+    return (curve[-2] - curve[-1]) / scale if scale > 0 else 0.0
 
 
 def _verdict(fall: float, tol: float) -> Status | None:

@@ -16,22 +16,6 @@ from gwntf.solvers.result import Result
 from gwntf.solvers.steps import Steps
 
 
-def solve(
-    problem: Problem,
-    rank: int,
-    stopping: Stopping,
-    engine: Engine,
-    *,
-    init: object = "random",
-    n_init: int = 1,
-    rng: np.random.RandomState,
-    callbacks: Sequence[Callback] = (),
-) -> Result:
-    """Minimise F from `n_init` starts and return the result with the lowest objective."""
-    fits = solve_each(problem, rank, stopping, engine, [(init, rng)], n_init=n_init, callbacks=callbacks)
-    return next(fits)
-
-
 def solve_each(
     problem: Problem,
     rank: int,
@@ -42,7 +26,10 @@ def solve_each(
     n_init: int = 1,
     callbacks: Sequence[Callback] = (),
 ) -> Iterator[Result]:
-    """`solve` for every way to start; the problem is placed once, and what is recorded serves all."""
+    """Minimise F for every way to start, from `n_init` starts each, and give the result with the lowest objective.
+
+    The problem is placed once, and what the engine has recorded serves all.
+    """
     tensor = problem.tensor
     steps: Steps | None = None
     for init, rng in inits:

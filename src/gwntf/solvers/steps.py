@@ -25,7 +25,7 @@ class Steps:
 
     def __init__(self, loss: Loss, graph: SampleGraph | None) -> None:
         self.loss, self.graph = loss, graph
-        self._recorded: dict[int, Step | None] = {}
+        self._recorded: dict[tuple[int, ...], Step | None] = {}
 
     def first(self, factors: Sequence[Array]) -> tuple[tuple[Array, ...], ObjectiveTerms]:
         """Return what the step from these factors needs, and F."""
@@ -42,15 +42,20 @@ class Steps:
         before = [self.loss.engine.xp.asarray(array, copy=True) for array in self.loss.kept]
         found = self._split(recorded(*factors, *carried), len(factors))
         if found[2].broken:  # there are fibers that somebody has to look at
-            self._recorded[self.loss.exactness] = None
+            self._recorded[self._key] = None
             for array, copy in zip(self.loss.kept, before, strict=True):
                 array[...] = copy
             found = self._split(self._plain(*factors, *carried), len(factors))
         return found
 
+    @property
+    def _key(self) -> tuple[int, ...]:
+        """What a record holds for: the exactness, and where the arrays are that evaluations leave for each other."""
+        return self.loss.exactness, *map(id, self.loss.kept)
+
     def _recording(self) -> Step | None:
         """Return the recorded step, if the engine can record it."""
-        key = self.loss.exactness
+        key = self._key
         if key not in self._recorded:
             entries = math.prod(self.loss.data.shape)
             kernels = [(kernel.form, kernel.size) for kernel in self.loss.kernels if kernel is not None]

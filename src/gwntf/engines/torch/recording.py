@@ -49,11 +49,13 @@ class Recording:
     def _record(self, arrays: tuple[Any, ...]) -> None:
         self._inputs = tuple(array.clone() for array in arrays)
         graph = torch.cuda.CUDAGraph()
+        collecting = gc.isenabled()
         gc.collect()  # what is freed while recording, such as an older graph, would spoil the record
         gc.disable()
         try:
             with self._alone(), torch.cuda.graph(graph):
                 self._outputs = self._function(*self._inputs)
         finally:
-            gc.enable()
+            if collecting:
+                gc.enable()
         self._graph = graph
