@@ -17,7 +17,9 @@ from gwntf.datasets import load_digits_tensor
 from gwntf.evaluation import SCORES, clustering_scores
 from gwntf.experiments import Run, find_table, load_table, run_table, summarise
 from gwntf.experiments import runner as runner_module
-from gwntf.experiments.runner import do_run, first_pictures, load_setting
+from gwntf.experiments import runs as runs_module
+from gwntf.experiments.runner import first_pictures
+from gwntf.experiments.runs import do_run, load_setting
 
 TOML = """
 title = "small"
@@ -52,7 +54,7 @@ params = { costs = ["none", "grid", "grid"], graph_reg = 5, graph_weight = "self
 @pytest.fixture
 def few_digits(monkeypatch):
     X, y = load_digits_tensor()
-    monkeypatch.setattr(runner_module, "load_digits_tensor", lambda: (X[:150], y[:150]))
+    monkeypatch.setattr(runs_module, "load_digits_tensor", lambda: (X[:150], y[:150]))
 
 
 @pytest.fixture
@@ -320,12 +322,12 @@ def test_scores_on_the_way_of_fits_that_stop_early(tmp_path, few_digits):
 def test_another_protocol_is_another_file(table, monkeypatch):
     run = Run("digits", table.methods[2], 2, (1,), 0)
     before = run.key
-    monkeypatch.setattr(runner_module, "PROTOCOL", runner_module.PROTOCOL + 1)
+    monkeypatch.setattr(runs_module, "PROTOCOL", runs_module.PROTOCOL + 1)
     assert run.key != before
 
 
 def test_errors_inside_a_run_name_it(table, tmp_path, few_digits, monkeypatch):
-    monkeypatch.setattr(runner_module, "assign", lambda *rest: 1 / 0)
+    monkeypatch.setattr(runs_module, "assign", lambda *rest: 1 / 0)
     with pytest.raises(GwntfError, match="run 0 of NMF failed: ZeroDivisionError"):
         run_table(table.only(["NMF"]), runs=1, cache=tmp_path, jobs=1)
 

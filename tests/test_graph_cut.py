@@ -11,7 +11,7 @@ from gwntf import GNMF, GWNTF, InputError
 from gwntf.datasets import load_digits_tensor
 from gwntf.estimators.graph_cut import clearest, cut, modularity, refine, start_from_cut
 from gwntf.evaluation import clustering_scores
-from gwntf.experiments.runner import Run, do_run, load_setting
+from gwntf.experiments.runs import Run, do_run, load_setting
 from gwntf.experiments.table import Method
 
 

@@ -1,11 +1,12 @@
 """The paper's tables: what they consist of, how they are run, and what came out.
 
 May import `estimators`, `evaluation`, `datasets` and everything below. Start with `table` (a TOML file
-becomes a `Table`), then `runner` (runs, cached one file each) and `summary` (means, deviations, differences
-from the paper).
+becomes a `Table`), then `runs` (one run), `runner` (all of a table, cached one file each) and `summary` (means,
+deviations, differences from the paper).
 """
 
-from gwntf.experiments.runner import Run, RunResult, run_table
+from gwntf.experiments.runner import run_table
+from gwntf.experiments.runs import Run, RunResult
 from gwntf.experiments.summary import Cell, TableSummary, summarise
 from gwntf.experiments.table import Method, Table, find_table, known_tables, load_table
 

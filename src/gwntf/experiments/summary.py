@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gwntf.evaluation import SCORES
-from gwntf.experiments.runner import RunResult
+from gwntf.experiments.runs import RunResult
 from gwntf.experiments.table import Table
 
 
