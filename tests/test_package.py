@@ -23,9 +23,9 @@ def test_import_loads_no_heavy_library():
 
 
 def test_import_adds_little_to_scikit_learn():
-    """At most 0.3 s, the best of three processes."""
+    """At most 0.3 s of the processor's time, the best of three processes; others may be busy beside."""
     code = (
-        "import sklearn, time; start = time.perf_counter(); import gwntf; print(time.perf_counter() - start)"
+        "import sklearn, time; start = time.process_time(); import gwntf; print(time.process_time() - start)"
     )
     assert min(float(run(code)) for _ in range(3)) < 0.3
 
