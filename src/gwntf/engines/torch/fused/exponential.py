@@ -24,50 +24,7 @@ from gwntf.engines.torch.fused.arithmetic import (
     times_tiny,
 )
 from gwntf.engines.torch.fused.fibers import is_place, load_fibers, store_fibers
-
-
-@triton.jit
-def from_before(own, leap, PARTS: tl.constexpr):
-    """Sum of what the parts before each part add, each step to the next part multiplied by `leap`."""
-    part = tl.arange(0, PARTS)[None, :]
-    running, out = tl.zeros((own.shape[0],), own.dtype), tl.zeros_like(own)
-    for p in tl.static_range(PARTS - 1):
-        running = leap * running + tl.sum(tl.where(part == p, own, 0.0), axis=1)
-        out = tl.where(part == p + 1, running[:, None], out)
-    return out
-
-
-@triton.jit
-def from_behind(own, leap, PARTS: tl.constexpr):
-    """`from_before` from the other end."""
-    part = tl.arange(0, PARTS)[None, :]
-    running, out = tl.zeros((own.shape[0],), own.dtype), tl.zeros_like(own)
-    for p in tl.static_range(PARTS - 1):
-        running = leap * running + tl.sum(tl.where(part == PARTS - 1 - p, own, 0.0), axis=1)
-        out = tl.where(part == PARTS - 2 - p, running[:, None], out)
-    return out
-
-
-@triton.jit
-def apply(v, ratio, leap, scale, PARTS: tl.constexpr):
-    """K v by a sum over the places before and one over those behind."""
-    before, behind = tl.zeros_like(v[0]), tl.zeros_like(v[0])
-    if PARTS > 1:
-        first, last = v[0], v[len(v) - 1]
-        for k in tl.static_range(1, len(v)):
-            first = v[k] + ratio * first
-            last = v[len(v) - 1 - k] + ratio * last
-        before = from_before(first, leap, PARTS)
-        behind = from_behind(last, leap, PARTS)
-    ahead = (v[0] + ratio * before,)
-    for k in tl.static_range(1, len(v)):
-        ahead = ahead + (v[k] + ratio * ahead[k - 1],)
-    behind = ratio * behind
-    out = (scale * (ahead[len(v) - 1] + behind),)
-    for j in tl.static_range(1, len(v)):
-        behind = ratio * (v[len(v) - j] + behind)
-        out = (scale * (ahead[len(v) - 1 - j] + behind),) + out
-    return out
+from gwntf.engines.torch.fused.recursion import apply_alone
 
 
 @triton.jit
@@ -140,7 +97,7 @@ def start(log_u, xp, base, step, inside, offset, first, ratio, leap, scale, powe
     v = ()
     for k in tl.static_range(len(xp)):
         v = v + (tl.where(is_place(k, SIZE, BITS, PARTS), first, tl.zeros_like(xp[0])),)
-    return divide(xp, apply(v, ratio, leap, scale, PARTS), power, rest, EXACT, NATIVE)
+    return divide(xp, apply_alone(v, ratio, leap, scale, PARTS), power, rest, EXACT, NATIVE)
 
 
 @triton.jit
@@ -150,8 +107,8 @@ def iterate(u, xp, yp, ratio, leap, scale, phi, psi, phi_rest, psi_rest, scaling
     done = tl.sum(xp[0], axis=1) < 0
     iteration, going = 1, 1
     while (iteration < scalings) & (going > 0):
-        v = divide(yp, apply(u, ratio, leap, scale, PARTS), psi, psi_rest, EXACT, NATIVE)
-        kv = apply(v, ratio, leap, scale, PARTS)
+        v = divide(yp, apply_alone(u, ratio, leap, scale, PARTS), psi, psi_rest, EXACT, NATIVE)
+        kv = apply_alone(v, ratio, leap, scale, PARTS)
         now = divide(xp, kv, phi, phi_rest, EXACT, NATIVE)
         if CHECKS:
             if iteration % check_every == 0:
@@ -207,15 +164,15 @@ def solve(c, inside, X, Y, log_u, marginal, terms, sound, columns, after, ratio,
               SIZE, BITS, PARTS, WARM, EXACT, WIDE, NATIVE)  # fmt: skip
     u = iterate(u, xp, yp, ratio, leap, scale, phi, psi, phi_rest, psi_rest, scalings, tol, check_every,
                 PARTS, CHECKS, EXACT, NATIVE)  # fmt: skip
-    free = divide(yp, apply(u, ratio, leap, scale, PARTS), psi, psi_rest, EXACT, NATIVE)
+    free = divide(yp, apply_alone(u, ratio, leap, scale, PARTS), psi, psi_rest, EXACT, NATIVE)
     v = ()
     for k in tl.static_range(len(free)):
         v = v + (tl.where(x_sum[:, None] > 0, free[k], 0.0),)
-    kv = apply(v, ratio, leap, scale, PARTS)
+    kv = apply_alone(v, ratio, leap, scale, PARTS)
     u = divide(xp, kv, phi, phi_rest, EXACT, NATIVE)
     phi_sum, entropy_u = data_side(u, kv, NATIVE)
     good = clear(v, kv, xp, units, SIZE) & (most_hidden(u, xp, kv) <= phi_sum * NEGLIGIBLE)
-    ku = apply(u, ratio, leap, scale, PARTS)
+    ku = apply_alone(u, ratio, leap, scale, PARTS)
     good = good & clear(u, ku, yp, units, SIZE) & (most_hidden(v, yp, ku) <= phi_sum * NEGLIGIBLE)
     good = good | (x_sum == 0)
     tl.store(sound + c, good, mask=inside)
