@@ -74,3 +74,20 @@ def apply_alone(v, ratio, leap, scale, PARTS: tl.constexpr):
     """K v where the registers hold whole fibers."""
     nothing = tl.zeros_like(v[0])
     return apply(v, ratio, leap, scale, nothing, nothing, PARTS)
+
+
+@triton.jit
+def reaches(ratio, BITS: tl.constexpr, PARTS: tl.constexpr):
+    """Return leap, leap^p and leap^(PARTS - 1 - p) for all parts p, and leap^PARTS, in float64."""
+    leap = tl.cast(ratio, tl.float64)
+    for _ in tl.static_range(BITS):
+        leap = leap * leap
+    part = tl.arange(0, PARTS)[None, :]
+    power, near, mirrored = leap, part * 0 + 1.0, part * 0 + 1.0
+    near, mirrored = near.to(tl.float64), mirrored.to(tl.float64)
+    for bit in tl.static_range(8):
+        if 2**bit < PARTS:
+            near = near * tl.where((part >> bit) % 2 == 1, power, 1.0)
+            mirrored = mirrored * tl.where((part >> bit) % 2 == 0, power, 1.0)
+            power = power * power
+    return leap, near, mirrored, power
