@@ -42,9 +42,7 @@ def load_fibers(
 
 
 @triton.jit
-def store_fibers(
-    target, base, step, inside, fibers, size, BITS: tl.constexpr, PARTS: tl.constexpr
-):
+def store_fibers(target, base, step, inside, fibers, size, BITS: tl.constexpr, PARTS: tl.constexpr):
     """Write fibers where `load_fibers` would read them."""
     at, places = pointers(base, step, size, BITS, PARTS)
     tl.store(target + at, stack(fibers, BITS), mask=inside[:, None, None] & places)

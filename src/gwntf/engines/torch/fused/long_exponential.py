@@ -31,35 +31,37 @@ from gwntf.engines.torch.fused.entries import (
     store_terms,
     zeros_like,
 )
-from gwntf.engines.torch.fused.fibers import load_fibers
+from gwntf.engines.torch.fused.fibers import load_fibers, stack, unstack
 from gwntf.engines.torch.fused.recursion import apply, reaches, sum_before, sum_behind
 
 
 @triton.jit
-def read(array, chunk, BITS: tl.constexpr, THREADS: tl.constexpr):
-    """Return the entries of a chunk, and what comes into its parts from one side."""
-    at = array + chunk * (THREADS * (2**BITS + 1))
-    entries = ()
-    for k in tl.static_range(2**BITS):
-        entries = entries + (tl.load(at + k * THREADS),)
-    return entries, tl.load(at + 2**BITS * THREADS)
+def places(array, chunk, BITS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr):
+    """Where a record has the entries of each part, (fibers, parts, 2^BITS), and what comes into each part."""
+    lane = tl.arange(0, BLOCK)[:, None] * PARTS + tl.arange(0, PARTS)[None, :]
+    record = array + chunk * (BLOCK * PARTS * (2**BITS + 1))
+    entries = lane[:, :, None] + tl.arange(0, 2**BITS)[None, None, :] * (BLOCK * PARTS)
+    return record[:, :, None] + entries, record + (lane + BLOCK * PARTS * 2**BITS)
 
 
 @triton.jit
-def write(array, chunk, entries, BITS: tl.constexpr, THREADS: tl.constexpr):
-    """Write what `read` reads; the last block may be left out."""
-    at = array + chunk * (THREADS * (2**BITS + 1))
-    for k in tl.static_range(len(entries)):
-        tl.store(at + k * THREADS, entries[k])
+def read(array, chunk, BITS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr):
+    """Return the entries of a chunk, and what comes into its parts from one side."""
+    at, beside = places(array, chunk, BITS, PARTS, BLOCK)
+    return unstack(tl.load(at), BITS), tl.load(beside)
+
+
+@triton.jit
+def write(array, chunk, entries, BITS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr):
+    """Write entries where `read` reads them."""
+    tl.store(places(array, chunk, BITS, PARTS, BLOCK)[0], stack(entries, BITS))
 
 
 @triton.jit
 def law_of(ratio, scale, BITS: tl.constexpr, PARTS: tl.constexpr, WIDE: tl.constexpr):
     """Return the numbers of the kernel: ratio, leap, scale, the powers of leap over the parts, and over a chunk."""
     leap, near, mirrored, far = reaches(ratio, BITS, PARTS)
-    if WIDE:
-        return ratio, leap, scale, near, mirrored, far
-    kind = tl.float32
+    kind: tl.constexpr = tl.float64 if WIDE else tl.float32
     return ratio, leap.to(kind), scale, near.to(kind), mirrored.to(kind), far.to(kind)
 
 
@@ -81,9 +83,9 @@ def beyond(carry, v, law, FORWARD: tl.constexpr):
 
 @triton.jit
 def product(given, chunk, carry, law, FORWARD: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr,
-            THREADS: tl.constexpr):  # fmt: skip
+            BLOCK: tl.constexpr):  # fmt: skip
     """Return a chunk of U or V, its product with the kernel, and the carry past it."""
-    v, beside = read(given, chunk, BITS, THREADS)
+    v, beside = read(given, chunk, BITS, PARTS, BLOCK)
     along = into_parts(carry, law, FORWARD)
     if FORWARD:
         kv = apply(v, law[0], law[1], law[2], along, beside, PARTS)
@@ -93,9 +95,11 @@ def product(given, chunk, carry, law, FORWARD: tl.constexpr, BITS: tl.constexpr,
 
 
 @triton.jit
-def keep(array, chunk, v, carry, law, FORWARD: tl.constexpr, BITS: tl.constexpr, THREADS: tl.constexpr):
+def keep(array, chunk, v, carry, law, FORWARD: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr,
+         BLOCK: tl.constexpr):  # fmt: skip
     """Write a chunk of U or V with the carry into it, and return the carry past it."""
-    write(array, chunk, v + (into_parts(carry, law, FORWARD),), BITS, THREADS)
+    write(array, chunk, v, BITS, PARTS, BLOCK)
+    tl.store(places(array, chunk, BITS, PARTS, BLOCK)[1], into_parts(carry, law, FORWARD))
     return beyond(carry, v, law, FORWARD)
 
 
@@ -115,12 +119,12 @@ def half_step(given, raised, out, last, looking, chunks, law, power, rest, FORWA
     moved, mass = no_carry(law, BLOCK), no_carry(law, BLOCK)
     for i in range(chunks):
         chunk = i if FORWARD else chunks - 1 - i
-        _, kv, carry = product(given, chunk, carry, law, FORWARD, BITS, PARTS, BLOCK * PARTS)
-        now = divide(read(raised, chunk, BITS, BLOCK * PARTS)[0], kv, power, rest, EXACT, NATIVE)
-        own = keep(out, chunk, now, own, law, FORWARD, BITS, BLOCK * PARTS)
+        _, kv, carry = product(given, chunk, carry, law, FORWARD, BITS, PARTS, BLOCK)
+        now = divide(read(raised, chunk, BITS, PARTS, BLOCK)[0], kv, power, rest, EXACT, NATIVE)
+        own = keep(out, chunk, now, own, law, FORWARD, BITS, PARTS, BLOCK)
         if CHECKS:
             if looking:
-                by, of = move(read(last, chunk, BITS, BLOCK * PARTS)[0], now, kv)
+                by, of = move(read(last, chunk, BITS, PARTS, BLOCK)[0], now, kv)
                 moved += by
                 mass += of
     return moved, mass
@@ -135,7 +139,7 @@ def raise_all(source, out, base, step, inside, counted, rest, factor, size, chun
         first = chunk * (PARTS * 2**BITS)
         raised, part = load_raised(source, base + tl.cast(first, tl.int64) * step, step, inside, rest, factor,
                                    size - first, BITS, PARTS, WIDE, NATIVE)  # fmt: skip
-        write(out, chunk, chosen(counted, raised, zeros_like(raised)), BITS, BLOCK * PARTS)
+        write(out, chunk, chosen(counted, raised, zeros_like(raised)), BITS, PARTS, BLOCK)
         total += part
     return total
 
@@ -152,11 +156,11 @@ def start(log_u, u, v, x_raised, base, step, inside, offset, first, size, chunks
         if WARM:
             at = base + tl.cast(gone, tl.int64) * step
             given = load_start(log_u, at, step, inside, offset, size - gone, BITS, PARTS, WIDE)
-            own = keep(u, chunk, given, own, law, False, BITS, BLOCK * PARTS)
+            own = keep(u, chunk, given, own, law, False, BITS, PARTS, BLOCK)
         else:
             like = tl.zeros((BLOCK, PARTS), law[1].dtype)
             given = even_start(like, first, size - gone, BITS, PARTS)
-            own = keep(v, chunk, given, own, law, True, BITS, BLOCK * PARTS)
+            own = keep(v, chunk, given, own, law, True, BITS, PARTS, BLOCK)
     if not WARM:
         half_step(v, x_raised, u, u, False, chunks, law, power, rest,
                   False, False, BITS, PARTS, BLOCK, EXACT, NATIVE)  # fmt: skip
@@ -193,15 +197,20 @@ def last_of_data(v, x_raised, u, chunks, law, power, rest, units, size, BITS: tl
                  BLOCK: tl.constexpr, EXACT: tl.constexpr, NATIVE: tl.constexpr):  # fmt: skip
     """Write the last U; return the sums of Phi and Phi log2 U, and which columns were held."""
     tl.debug_barrier()
-    carry, own, total, lost = no_carry(law, BLOCK), no_carry(law, BLOCK), no_carry(law, BLOCK), no_carry(law, BLOCK)
+    carry, own, total, lost = (
+        no_carry(law, BLOCK),
+        no_carry(law, BLOCK),
+        no_carry(law, BLOCK),
+        no_carry(law, BLOCK),
+    )
     mass, entropy = tl.zeros((BLOCK,), tl.float64), tl.zeros((BLOCK,), tl.float64)
     fine, least = tl.full((BLOCK,), 1, tl.int32), no_carry(law, BLOCK) + float("inf")
     for i in range(chunks):
         chunk = chunks - 1 - i
-        given, kv, carry = product(v, chunk, carry, law, False, BITS, PARTS, BLOCK * PARTS)
-        raised = read(x_raised, chunk, BITS, BLOCK * PARTS)[0]
+        given, kv, carry = product(v, chunk, carry, law, False, BITS, PARTS, BLOCK)
+        raised = read(x_raised, chunk, BITS, PARTS, BLOCK)[0]
         now = divide(raised, kv, power, rest, EXACT, NATIVE)
-        own = keep(u, chunk, now, own, law, False, BITS, BLOCK * PARTS)
+        own = keep(u, chunk, now, own, law, False, BITS, PARTS, BLOCK)
         mass_here, entropy_here = data_side(now, kv, NATIVE)
         mass += mass_here
         entropy += entropy_here
@@ -223,17 +232,19 @@ def last_of_model(u, v, y_raised, psi, Y, base, step, inside, phi_sum, chunks, l
     against = tl.zeros((BLOCK,), tl.float64)
     fine, least = tl.full((BLOCK,), 1, tl.int32), no_carry(law, BLOCK) + float("inf")
     for chunk in range(chunks):
-        given, ku, carry = product(u, chunk, carry, law, True, BITS, PARTS, BLOCK * PARTS)
-        held_v = read(v, chunk, BITS, BLOCK * PARTS)[0]
-        raised = read(y_raised, chunk, BITS, BLOCK * PARTS)[0]
+        given, ku, carry = product(u, chunk, carry, law, True, BITS, PARTS, BLOCK)
+        held_v = read(v, chunk, BITS, PARTS, BLOCK)[0]
+        raised = read(y_raised, chunk, BITS, PARTS, BLOCK)[0]
         lost += most_hidden(held_v, raised, ku)
         total_here, fine_here, least_here = judge(given, ku, raised)
         total += total_here
         fine, least = tl.minimum(fine, fine_here), tl.minimum(least, least_here)
         gone = chunk * (PARTS * 2**BITS)
-        y = load_fibers(Y, base + tl.cast(gone, tl.int64) * step, step, inside, size - gone, BITS, PARTS, WIDE)
+        y = load_fibers(
+            Y, base + tl.cast(gone, tl.int64) * step, step, inside, size - gone, BITS, PARTS, WIDE
+        )
         moved, mass_here, entropy_here, against_here = model_side(y, held_v, ku, NATIVE)
-        write(psi, chunk, moved, BITS, BLOCK * PARTS)
+        write(psi, chunk, moved, BITS, PARTS, BLOCK)
         mass += mass_here
         entropy += entropy_here
         against += against_here
@@ -249,10 +260,10 @@ def give_back(u, psi, log_u, marginal, base, step, written, offset, share, size,
     for chunk in range(chunks):
         gone = chunk * (PARTS * 2**BITS)
         at = base + tl.cast(gone, tl.int64) * step
-        moved = read(psi, chunk, BITS, BLOCK * PARTS)[0]
+        moved = read(psi, chunk, BITS, PARTS, BLOCK)[0]
         add_to(marginal, at, step, written, moved, share, size - gone, BITS, PARTS, WIDE)
         if KEEP:
-            now = read(u, chunk, BITS, BLOCK * PARTS)[0]
+            now = read(u, chunk, BITS, PARTS, BLOCK)[0]
             store_logs(log_u, at, step, written, now, offset, size - gone, BITS, PARTS, NATIVE)
     tl.debug_barrier()
 
@@ -267,7 +278,7 @@ def solve(c, inside, room, X, Y, log_u, marginal, terms, sound, columns, after, 
     base = (c // after).to(tl.int64) * size * after + c % after
     chunks = tl.cdiv(size, PARTS * 2**BITS)
     array = chunks * (BLOCK * PARTS * (2**BITS + 1))
-    x_raised = room + tl.arange(0, BLOCK)[:, None] * PARTS + tl.arange(0, PARTS)[None, :]
+    x_raised = room + tl.zeros((1, 1), tl.int32)
     y_raised, v, u = x_raised + array, x_raised + 2 * array, x_raised + 3 * array
     x_sum = raise_all(X, x_raised, base, after, inside, inside, phi_rest, x_factor, size, chunks,
                       BITS, PARTS, BLOCK, WIDE, NATIVE)  # fmt: skip
