@@ -67,18 +67,15 @@ def law_of(ratio, scale, BITS: tl.constexpr, PARTS: tl.constexpr, WIDE: tl.const
 
 @triton.jit
 def into_parts(carry, law, FORWARD: tl.constexpr):
-    """What a carry brings to each part of a chunk, from before (FORWARD) or from behind."""
+    """Return what a carry brings to each part of a chunk, from before (FORWARD) or from behind."""
     return carry[:, None] * (law[3] if FORWARD else law[4])
 
 
 @triton.jit
 def beyond(carry, v, law, FORWARD: tl.constexpr):
     """Take a carry past a chunk: the sum before it to the sum before the next one, or the other way round."""
-    if FORWARD:
-        own = tl.sum(sum_before(v, law[0]) * law[4], axis=1)
-    else:
-        own = tl.sum(sum_behind(v, law[0]) * law[3], axis=1)
-    return own + law[5] * carry
+    own = sum_before(v, law[0]) * law[4] if FORWARD else sum_behind(v, law[0]) * law[3]
+    return tl.sum(own, axis=1) + law[5] * carry
 
 
 @triton.jit
@@ -105,7 +102,7 @@ def keep(array, chunk, v, carry, law, FORWARD: tl.constexpr, BITS: tl.constexpr,
 
 @triton.jit
 def no_carry(law, BLOCK: tl.constexpr):
-    """The carry at an end of the fibers."""
+    """Return the carry at an end of the fibers."""
     return tl.zeros((BLOCK,), law[1].dtype)
 
 
@@ -122,7 +119,7 @@ def half_step(given, raised, out, last, looking, chunks, law, power, rest, FORWA
         _, kv, carry = product(given, chunk, carry, law, FORWARD, BITS, PARTS, BLOCK)
         now = divide(read(raised, chunk, BITS, PARTS, BLOCK)[0], kv, power, rest, EXACT, NATIVE)
         own = keep(out, chunk, now, own, law, FORWARD, BITS, PARTS, BLOCK)
-        if CHECKS:
+        if CHECKS:  # noqa: SIM102  (decided when compiling)
             if looking:
                 by, of = move(read(last, chunk, BITS, PARTS, BLOCK)[0], now, kv)
                 moved += by

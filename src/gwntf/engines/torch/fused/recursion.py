@@ -13,7 +13,7 @@ import triton.language as tl
 
 @triton.jit
 def shifted(own, BY: tl.constexpr, PARTS: tl.constexpr):
-    """What the part so many places before has, zero where there is none."""
+    """Return what the part so many places before has, zero where there is none."""
     part = tl.arange(0, PARTS)[None, :] - BY
     there = (part >= 0) & (part < PARTS)
     source = tl.broadcast_to(tl.where(there, part, 0), (own.shape[0], PARTS))
@@ -36,7 +36,7 @@ def from_others(own, leap, STEP: tl.constexpr, PARTS: tl.constexpr):
 
 @triton.jit
 def sum_before(v, ratio):
-    """What each part adds to the sums of those behind, as seen from its last place."""
+    """Return what each part adds to the sums of those behind, as seen from its last place."""
     total = v[0]
     for k in tl.static_range(1, len(v)):
         total = v[k] + ratio * total
@@ -45,7 +45,7 @@ def sum_before(v, ratio):
 
 @triton.jit
 def sum_behind(v, ratio):
-    """What each part adds to the sums of those before, as seen from its first place."""
+    """Return what each part adds to the sums of those before, as seen from its first place."""
     total = v[len(v) - 1]
     for k in tl.static_range(1, len(v)):
         total = v[len(v) - 1 - k] + ratio * total
