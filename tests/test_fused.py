@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("triton", reason="triton is not installed")
 
 from gwntf.engines.torch.engine import TorchEngine  # noqa: E402
-from gwntf.engines.torch.fused import fused_transport, needs_no_help  # noqa: E402
+from gwntf.engines.torch.fused import fused_transport, launch, needs_no_help  # noqa: E402
 from gwntf.engines.torch.fused.rows import RowProduct  # noqa: E402
 
 pytestmark = [
@@ -89,6 +89,45 @@ def test_short_fibers_equal_the_reference(kind, shape, warm, tol, alpha, rng):
     compare(Interpreted(), costs(kind, shape[1], rng), x, y, relaxation, limits, rtol=1e-6, **options)
 
 
+@pytest.mark.parametrize(
+    ("shape", "warm", "tol", "alpha"),
+    [((2, 300, 3), False, 0.0, 1.0), ((3, 530, 1), True, 0.0, 0.5), ((9, 260, 1), False, 1e-2, np.inf)],
+)
+def test_fibers_of_many_chunks_equal_the_reference(shape, warm, tol, alpha, rng):
+    x, y = columns_of(shape, rng)
+    start = np.where(x > 0, rng.normal(size=shape), -np.inf).astype("float32")
+    options = {"share": 0.5, "start": 1.0, "log_u": start, "warm": warm}
+    limits = TransportLimits(7, tol)
+    compare(
+        Interpreted(),
+        costs("grid", shape[1], rng),
+        x,
+        y,
+        Relaxation(0.02, alpha, 1.0),
+        limits,
+        rtol=1e-6,
+        **options,
+    )
+
+
+def test_programs_take_one_block_of_long_fibers_after_the_other(monkeypatch, rng):
+    monkeypatch.setattr(launch, "_SCRATCH", 1)
+    x, y = columns_of((3, 260, 3), rng)
+    limits = TransportLimits(2, 0.0)
+    compare(Interpreted(), costs("grid", 260, rng), x, y, Relaxation(0.02, 1.0, 1.0), limits, rtol=1e-6)
+
+
+def test_long_columns_that_float32_does_not_hold_are_solved_in_float64(rng):
+    x, y = hard_columns(rng, 260)
+    engine, cost = Interpreted(), costs("grid", 260, rng)
+    start = np.where(x > 0, 60 + 20 * rng.normal(size=x.shape), -np.inf).astype("float32")
+    kernel = build_kernel(cost, 0.01, engine, "float32")
+    assert needs_no_help(kernel.form(), 260)
+    options = {"log_u": start, "warm": True}
+    with engine._alone():
+        compare(engine, cost, x, y, Relaxation(0.01, 1.0, 1.0), TransportLimits(2, 0.0), rtol=1e-6, **options)
+
+
 @pytest.mark.parametrize("kind", ["grid", "any"])
 def test_fewer_digits_only_where_asked_for(kind, rng):
     x, y = columns_of((4, 16, 2), rng)
@@ -96,13 +135,13 @@ def test_fewer_digits_only_where_asked_for(kind, rng):
     compare(Interpreted("high"), costs(kind, 16, rng), x, y, relaxation, limits, rtol=5e-4)
 
 
-def hard_columns(rng):
+def hard_columns(rng, size=32):
     """Fibers whose masses lie far apart, with models that are almost empty in places."""
-    x = np.zeros((12, 32, 1), "float32")
+    x = np.zeros((12, size, 1), "float32")
     x[:, :3] = rng.random((12, 3, 1))
-    x[6:, 20] = 1e-3 * rng.random((6, 1))
+    x[6:, 5 * size // 8] = 1e-3 * rng.random((6, 1))
     y = (10.0 ** rng.uniform(-30, 0, size=x.shape)).astype("float32")
-    y[:, :16] *= 1e-6
+    y[:, : size // 2] *= 1e-6
     return x, y
 
 

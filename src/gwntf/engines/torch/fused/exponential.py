@@ -1,8 +1,6 @@
 """Transport of short fibers under K_ij = scale ratio^|i-j|, from the first scaling to the last in registers.
 
-Two recursions apply the kernel with a few operations an entry, so that what binds is the powers. Where a fiber lies on
-several threads, each first finds what its part adds to the sums of the others. The arithmetic is that of
-`transport.scaling` in plain numbers, and columns are judged by the rules of `transport.domains`. What follows the last
+Recursions apply the kernel with a few operations an entry, so that what binds is the powers. What follows the last
 scaling goes array by array, because few of them fit in registers at a time.
 """
 
@@ -11,119 +9,27 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from gwntf.engines.torch.fused.arithmetic import (
-    LOG_2,
-    NEGLIGIBLE,
-    divide_by_power,
-    held,
-    hidden,
-    mass_times_log2,
-    natural_log,
-    positive,
-    raise_to,
-    times_tiny,
+from gwntf.engines.torch.fused.arithmetic import NEGLIGIBLE
+from gwntf.engines.torch.fused.entries import (
+    add_to,
+    chosen,
+    clear,
+    data_side,
+    divide,
+    even_start,
+    judge,
+    load_raised,
+    load_start,
+    model_side,
+    most_hidden,
+    move,
+    settled,
+    store_logs,
+    store_terms,
+    zeros_like,
 )
-from gwntf.engines.torch.fused.fibers import is_place, load_fibers, store_fibers
-
-
-@triton.jit
-def from_before(own, leap, PARTS: tl.constexpr):
-    """Sum of what the parts before each part add, each step to the next part multiplied by `leap`."""
-    part = tl.arange(0, PARTS)[None, :]
-    running, out = tl.zeros((own.shape[0],), own.dtype), tl.zeros_like(own)
-    for p in tl.static_range(PARTS - 1):
-        running = leap * running + tl.sum(tl.where(part == p, own, 0.0), axis=1)
-        out = tl.where(part == p + 1, running[:, None], out)
-    return out
-
-
-@triton.jit
-def from_behind(own, leap, PARTS: tl.constexpr):
-    """`from_before` from the other end."""
-    part = tl.arange(0, PARTS)[None, :]
-    running, out = tl.zeros((own.shape[0],), own.dtype), tl.zeros_like(own)
-    for p in tl.static_range(PARTS - 1):
-        running = leap * running + tl.sum(tl.where(part == PARTS - 1 - p, own, 0.0), axis=1)
-        out = tl.where(part == PARTS - 2 - p, running[:, None], out)
-    return out
-
-
-@triton.jit
-def apply(v, ratio, leap, scale, PARTS: tl.constexpr):
-    """K v by a sum over the places before and one over those behind."""
-    before, behind = tl.zeros_like(v[0]), tl.zeros_like(v[0])
-    if PARTS > 1:
-        first, last = v[0], v[len(v) - 1]
-        for k in tl.static_range(1, len(v)):
-            first = v[k] + ratio * first
-            last = v[len(v) - 1 - k] + ratio * last
-        before = from_before(first, leap, PARTS)
-        behind = from_behind(last, leap, PARTS)
-    ahead = (v[0] + ratio * before,)
-    for k in tl.static_range(1, len(v)):
-        ahead = ahead + (v[k] + ratio * ahead[k - 1],)
-    behind = ratio * behind
-    out = (scale * (ahead[len(v) - 1] + behind),)
-    for j in tl.static_range(1, len(v)):
-        behind = ratio * (v[len(v) - j] + behind)
-        out = (scale * (ahead[len(v) - 1 - j] + behind),) + out
-    return out
-
-
-@triton.jit
-def divide(raised, product, power, rest, EXACT: tl.constexpr, NATIVE: tl.constexpr):
-    """Return raised / product^power."""
-    moved = ()
-    for k in tl.static_range(len(raised)):
-        moved = moved + (divide_by_power(raised[k], product[k], power, rest, EXACT, NATIVE),)
-    return moved
-
-
-@triton.jit
-def load_raised(source, base, step, inside, rest, factor,
-                SIZE: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr, WIDE: tl.constexpr,
-                NATIVE: tl.constexpr):  # fmt: skip
-    """Read fibers, raise them to the power 1 - rest, and sum them as they were."""
-    x = load_fibers(source, base, step, inside, SIZE, BITS, PARTS, WIDE)
-    total = x[0].to(tl.float64)
-    raised = (raise_to(x[0], rest, factor, NATIVE),)
-    for k in tl.static_range(1, len(x)):
-        total += x[k].to(tl.float64)
-        raised = raised + (raise_to(x[k], rest, factor, NATIVE),)
-    return raised, tl.sum(total, axis=1)
-
-
-@triton.jit
-def settled(last, now, kv, tol):
-    """Whether the data marginal moved by at most `tol` of its mass."""
-    moved, mass = tl.zeros_like(kv[0]), tl.zeros_like(kv[0])
-    for k in tl.static_range(len(kv)):
-        moved += tl.abs(now[k] - last[k]) * kv[k]
-        mass += now[k] * kv[k]
-    return (tl.sum(moved, axis=1) > tol * tl.sum(mass, axis=1)) == 0
-
-
-@triton.jit
-def clear(given, product, counted, units, SIZE: tl.constexpr):
-    """Whether a column stayed finite and its products are well above the smallest normal number."""
-    summed = given[0]
-    for k in tl.static_range(1, len(given)):
-        summed += given[k]
-    total = tl.sum(summed, axis=1)
-    floor = times_tiny(tl.maximum(units * total, SIZE))[:, None]
-    good = held(summed)
-    for k in tl.static_range(len(product)):
-        good = good & held(product[k]) & ((product[k] > floor) | (counted[k] == 0.0))
-    return held(total) & (tl.min(good.to(tl.int32), axis=1) > 0)
-
-
-@triton.jit
-def most_hidden(given, counted, product):
-    """Sum of `hidden` over the entries of every column."""
-    most = hidden(given[0], counted[0], product[0])
-    for k in tl.static_range(1, len(given)):
-        most += hidden(given[k], counted[k], product[k])
-    return tl.sum(most, axis=1)
+from gwntf.engines.torch.fused.fibers import load_fibers
+from gwntf.engines.torch.fused.recursion import apply_alone
 
 
 @triton.jit
@@ -132,15 +38,9 @@ def start(log_u, xp, base, step, inside, offset, first, ratio, leap, scale, powe
           NATIVE: tl.constexpr):  # fmt: skip
     """U of the last call, or the one that follows from a constant V."""
     if WARM:
-        logs = load_fibers(log_u, base, step, inside, SIZE, BITS, PARTS, WIDE)
-        u = ()
-        for k in tl.static_range(len(logs)):
-            u = u + (tl.where(is_place(k, SIZE, BITS, PARTS), tl.exp(logs[k] - offset), 0.0),)
-        return u
-    v = ()
-    for k in tl.static_range(len(xp)):
-        v = v + (tl.where(is_place(k, SIZE, BITS, PARTS), first, tl.zeros_like(xp[0])),)
-    return divide(xp, apply(v, ratio, leap, scale, PARTS), power, rest, EXACT, NATIVE)
+        return load_start(log_u, base, step, inside, offset, SIZE, BITS, PARTS, WIDE)
+    v = even_start(xp[0], first, SIZE, BITS, PARTS)
+    return divide(xp, apply_alone(v, ratio, leap, scale, PARTS), power, rest, EXACT, NATIVE)
 
 
 @triton.jit
@@ -150,47 +50,19 @@ def iterate(u, xp, yp, ratio, leap, scale, phi, psi, phi_rest, psi_rest, scaling
     done = tl.sum(xp[0], axis=1) < 0
     iteration, going = 1, 1
     while (iteration < scalings) & (going > 0):
-        v = divide(yp, apply(u, ratio, leap, scale, PARTS), psi, psi_rest, EXACT, NATIVE)
-        kv = apply(v, ratio, leap, scale, PARTS)
+        v = divide(yp, apply_alone(u, ratio, leap, scale, PARTS), psi, psi_rest, EXACT, NATIVE)
+        kv = apply_alone(v, ratio, leap, scale, PARTS)
         now = divide(xp, kv, phi, phi_rest, EXACT, NATIVE)
         if CHECKS:
             if iteration % check_every == 0:
-                done = done | settled(u, now, kv, tol)
+                moved, mass = move(u, now, kv)
+                done = done | settled(moved, mass, tol)
                 going = tl.sum(1 - done.to(tl.int32))
-            kept = ()
-            for k in tl.static_range(len(now)):
-                kept = kept + (tl.where(done[:, None], u[k], now[k]),)
-            u = kept
+            u = chosen(done, u, now)
         else:
             u = now
         iteration += 1
     return u
-
-
-@triton.jit
-def data_side(u, kv, NATIVE: tl.constexpr):
-    """Return the sums of Phi and of Phi log2 U."""
-    mass = (u[0] * kv[0]).to(tl.float64)
-    entropy = mass_times_log2(u[0] * kv[0], u[0], NATIVE)
-    for k in tl.static_range(1, len(u)):
-        mass += (u[k] * kv[k]).to(tl.float64)
-        entropy += mass_times_log2(u[k] * kv[k], u[k], NATIVE)
-    return tl.sum(mass, axis=1), tl.sum(entropy, axis=1)
-
-
-@triton.jit
-def model_side(y, v, ku, NATIVE: tl.constexpr):
-    """Psi, and the sums of Psi, Psi log2 V and Psi log2(Psi / y)."""
-    psi = (v[0] * ku[0],)
-    mass = psi[0].to(tl.float64)
-    entropy = mass_times_log2(psi[0], v[0], NATIVE)
-    against = mass_times_log2(psi[0], psi[0] / positive(y[0]), NATIVE)
-    for k in tl.static_range(1, len(v)):
-        psi = psi + (v[k] * ku[k],)
-        mass += psi[k].to(tl.float64)
-        entropy += mass_times_log2(psi[k], v[k], NATIVE)
-        against += mass_times_log2(psi[k], psi[k] / positive(y[k]), NATIVE)
-    return psi, tl.sum(mass, axis=1), tl.sum(entropy, axis=1), tl.sum(against, axis=1)
 
 
 @triton.jit
@@ -203,40 +75,30 @@ def solve(c, inside, X, Y, log_u, marginal, terms, sound, columns, after, ratio,
     base = (c // after).to(tl.int64) * (SIZE * after) + c % after
     xp, x_sum = load_raised(X, base, after, inside, phi_rest, x_factor, SIZE, BITS, PARTS, WIDE, NATIVE)
     yp, y_sum = load_raised(Y, base, after, inside, psi_rest, y_factor, SIZE, BITS, PARTS, WIDE, NATIVE)
+    yp = chosen(x_sum > 0, yp, zeros_like(yp))
     u = start(log_u, xp, base, after, inside, offset_u, first, ratio, leap, scale, phi, phi_rest,
               SIZE, BITS, PARTS, WARM, EXACT, WIDE, NATIVE)  # fmt: skip
     u = iterate(u, xp, yp, ratio, leap, scale, phi, psi, phi_rest, psi_rest, scalings, tol, check_every,
                 PARTS, CHECKS, EXACT, NATIVE)  # fmt: skip
-    free = divide(yp, apply(u, ratio, leap, scale, PARTS), psi, psi_rest, EXACT, NATIVE)
-    v = ()
-    for k in tl.static_range(len(free)):
-        v = v + (tl.where(x_sum[:, None] > 0, free[k], 0.0),)
-    kv = apply(v, ratio, leap, scale, PARTS)
+    v = divide(yp, apply_alone(u, ratio, leap, scale, PARTS), psi, psi_rest, EXACT, NATIVE)
+    kv = apply_alone(v, ratio, leap, scale, PARTS)
     u = divide(xp, kv, phi, phi_rest, EXACT, NATIVE)
     phi_sum, entropy_u = data_side(u, kv, NATIVE)
-    good = clear(v, kv, xp, units, SIZE) & (most_hidden(u, xp, kv) <= phi_sum * NEGLIGIBLE)
-    ku = apply(u, ratio, leap, scale, PARTS)
-    good = good & clear(u, ku, yp, units, SIZE) & (most_hidden(v, yp, ku) <= phi_sum * NEGLIGIBLE)
+    total, fine, least = judge(v, kv, xp)
+    good = clear(total, fine, least, units, SIZE) & (most_hidden(u, xp, kv) <= phi_sum * NEGLIGIBLE)
+    ku = apply_alone(u, ratio, leap, scale, PARTS)
+    total, fine, least = judge(u, ku, yp)
+    good = good & clear(total, fine, least, units, SIZE) & (most_hidden(v, yp, ku) <= phi_sum * NEGLIGIBLE)
     good = good | (x_sum == 0)
     tl.store(sound + c, good, mask=inside)
     written = inside & good
     if KEEP:
-        logs = ()
-        for k in tl.static_range(len(u)):
-            logs = logs + (natural_log(u[k], offset_u, NATIVE),)
-        store_fibers(log_u, base, after, written, logs, SIZE, BITS, PARTS)
+        store_logs(log_u, base, after, written, u, offset_u, SIZE, BITS, PARTS, NATIVE)
     y = load_fibers(Y, base, after, inside, SIZE, BITS, PARTS, WIDE)
     moved, psi_sum, entropy_v, against = model_side(y, v, ku, NATIVE)
-    old = load_fibers(marginal, base, after, inside, SIZE, BITS, PARTS, WIDE)
-    target = ()
-    for k in tl.static_range(len(old)):
-        target = target + (old[k] + share * moved[k],)
-    store_fibers(marginal, base, after, written, target, SIZE, BITS, PARTS)
-    entropy = entropy_u * LOG_2 + offset_u * phi_sum
-    tl.store(terms + c, reg * (entropy + entropy_v * LOG_2 + offset_v * psi_sum - psi_sum), mask=inside)
-    data = x_sum * 0 if BALANCED else alpha * (x_sum - phi_sum) - reg * entropy
-    tl.store(terms + columns + c, data, mask=inside)
-    tl.store(terms + 2 * columns + c, beta * (against * LOG_2 - psi_sum + y_sum), mask=inside)
+    add_to(marginal, base, after, written, moved, share, SIZE, BITS, PARTS, WIDE)
+    store_terms(terms, c, columns, inside, x_sum, y_sum, phi_sum, psi_sum, entropy_u, entropy_v, against,
+                offset_u, offset_v, reg, alpha, beta, BALANCED)  # fmt: skip
 
 
 @triton.jit

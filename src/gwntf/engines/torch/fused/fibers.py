@@ -12,16 +12,16 @@ import triton.language as tl
 
 
 @triton.jit
-def pointers(base, step, SIZE: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr):
+def pointers(base, step, size, BITS: tl.constexpr, PARTS: tl.constexpr):
     """Where the entries of fibers lie, (fibers, PARTS, 2^BITS), and which of them are places."""
     place = (tl.arange(0, PARTS) * 2**BITS)[:, None] + tl.arange(0, 2**BITS)[None, :]
-    return base[:, None, None] + place[None, :, :] * step, (place < SIZE)[None, :, :]
+    return base[:, None, None] + place[None, :, :] * step, (place < size)[None, :, :]
 
 
 @triton.jit
-def is_place(k: tl.constexpr, SIZE: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr):
+def is_place(k: tl.constexpr, size, BITS: tl.constexpr, PARTS: tl.constexpr):
     """In which parts entry k is a place of the fiber, (1, PARTS)."""
-    return tl.arange(0, PARTS)[None, :] * 2**BITS + k < SIZE
+    return tl.arange(0, PARTS)[None, :] * 2**BITS + k < size
 
 
 @triton.jit
@@ -30,23 +30,21 @@ def load_fibers(
     base,
     step,
     inside,
-    SIZE: tl.constexpr,
+    size,
     BITS: tl.constexpr,
     PARTS: tl.constexpr,
     WIDE: tl.constexpr,
 ):
     """Read fibers that begin at `base` with `step` numbers from entry to entry; zeros beyond the last place."""
-    at, places = pointers(base, step, SIZE, BITS, PARTS)
+    at, places = pointers(base, step, size, BITS, PARTS)
     block = tl.load(source + at, mask=inside[:, None, None] & places, other=0.0)
     return unstack(block.to(tl.float64) if WIDE else block, BITS)
 
 
 @triton.jit
-def store_fibers(
-    target, base, step, inside, fibers, SIZE: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr
-):
+def store_fibers(target, base, step, inside, fibers, size, BITS: tl.constexpr, PARTS: tl.constexpr):
     """Write fibers where `load_fibers` would read them."""
-    at, places = pointers(base, step, SIZE, BITS, PARTS)
+    at, places = pointers(base, step, size, BITS, PARTS)
     tl.store(target + at, stack(fibers, BITS), mask=inside[:, None, None] & places)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,20 +11,22 @@ import triton
 
 from gwntf.engines.forms import DenseForm, ExponentialForm, KernelForm
 from gwntf.engines.protocol import StackTask
-from gwntf.engines.torch.fused import dense, exponential
+from gwntf.engines.torch.fused import dense, exponential, long_exponential
 
 _LONGEST, _LONGEST_DENSE = 256, 128
-"""Longest fibers that a block holds."""
+"""Longest fibers that a block holds; longer ones go through it in chunks under an exponential kernel."""
 
 _THREADS = 128
 _BITS, _WIDE_BITS = 4, 3
 _PROGRAMS = 1024
+_SCRATCH = 2**29
+"""Bytes of scratch memory for long fibers, unless a single program needs more."""
 
 
 def fused_transport(form: KernelForm, length: int, *, exact: bool, alone: bool) -> FusedTransport | None:
-    """Return the fused transport for a kernel, or None where there is none: other forms, longer fibers, float64."""
+    """Return the fused transport for a kernel, or None where there is none: other forms, long dense ones, float64."""
     if isinstance(form, ExponentialForm):
-        fits = length <= _LONGEST and form.scale.dtype == "float32"
+        fits = form.scale.dtype == "float32"
     else:
         fits = isinstance(form, DenseForm) and length <= _LONGEST_DENSE and form.matrix.dtype == torch.float32
     return FusedTransport(form, exact, alone) if fits else None  # type: ignore[arg-type]
@@ -35,7 +38,7 @@ def needs_no_help(form: KernelForm, length: int) -> bool:
     The fused one solves fibers that float32 does not hold by itself; so does `transport.scaling` with a long matrix.
     """
     if isinstance(form, ExponentialForm):
-        return length <= _LONGEST and form.scale.dtype == "float32"
+        return bool(form.scale.dtype == "float32")
     return isinstance(form, DenseForm) and length > _LONGEST_DENSE
 
 
@@ -68,8 +71,10 @@ class FusedTransport:
         arrays = (data.contiguous(), model.contiguous(), log_u, marginal, terms, sound, columns, after)
         if isinstance(self._form, DenseForm):
             self._dense(self._form, arrays, task, length)
-        else:
+        elif length <= _LONGEST:
             self._exponential(self._form, arrays, task, length)
+        else:
+            self._long(self._form, arrays, task, length)
         if self._alone:
             return torch.where(sound, terms, math.nan), None
         return terms, sound
@@ -77,7 +82,7 @@ class FusedTransport:
     def _dense(self, form: DenseForm, arrays: tuple[Any, ...], task: StackTask, length: int) -> None:
         block = 64 if length <= 32 else 32
         dense.transport[_grid(arrays, block)](
-            *arrays, form.matrix, form.transposed, *_numbers(task, length), **_switches(task, length),
+            *arrays, form.matrix, form.transposed, *_numbers(task, length), **_switches(task), SIZE=length,
             BITS=max(4, (length - 1).bit_length()), BLOCK=block, EXACT=self._exact, NATIVE=arrays[0].is_cuda,
             PRECISION="tf32x3" if self._exact else "tf32", num_warps=_THREADS // 32, num_stages=1,
         )  # fmt: skip
@@ -85,7 +90,7 @@ class FusedTransport:
     def _exponential(
         self, form: ExponentialForm, arrays: tuple[Any, ...], task: StackTask, length: int
     ) -> None:
-        numbers, switches = _numbers(task, length), _switches(task, length)
+        numbers, switches = _numbers(task, length), {**_switches(task), "SIZE": length}
         own, block, layout = _spread(form, length, _BITS)
         exponential.transport[_grid(arrays, block)](
             *arrays, *own, *numbers, **switches, **layout, EXACT=self._exact, NATIVE=arrays[0].is_cuda
@@ -97,6 +102,35 @@ class FusedTransport:
         exponential.transport_some[(min(_PROGRAMS, *_grid(arrays, block)),)](
             chosen, count, *arrays, *own, *numbers, **switches, **layout
         )
+
+    def _long(self, form: ExponentialForm, arrays: tuple[Any, ...], task: StackTask, length: int) -> None:
+        run = partial(_run_long, form, arrays, task, length)
+        run((None, None), wide=False, EXACT=self._exact, NATIVE=arrays[0].is_cuda)
+        if task.whole:
+            run(_places(~arrays[5]), wide=True, EXACT=True, NATIVE=False)
+
+
+def _run_long(
+    form: ExponentialForm,
+    arrays: tuple[Any, ...],
+    task: StackTask,
+    length: int,
+    some: tuple[Any, Any],
+    *,
+    wide: bool,
+    **switches: bool,
+) -> None:
+    """Launch as many programs as scratch memory allows, for all fibers or some."""
+    (ratio, _, scale), block, layout = _spread(form, _LONGEST, _WIDE_BITS if wide else _BITS)
+    kind = torch.float64 if wide else torch.float32
+    chunks = triton.cdiv(length, layout["PARTS"] << layout["BITS"])
+    room = (5 if task.tol > 0 else 4) * chunks * block * layout["PARTS"] * (2 ** layout["BITS"] + 1)
+    programs = max(1, min(_PROGRAMS, *_grid(arrays, block), _SCRATCH // (room * kind.itemsize)))
+    scratch = torch.empty(programs * room, dtype=kind, device=arrays[0].device)
+    long_exponential.transport[(programs,)](
+        *some, scratch, room, *arrays, ratio, scale, length, *_numbers(task, length),
+        **_switches(task), **layout, **switches, WIDE=wide,
+    )  # fmt: skip
 
 
 def _spread(
@@ -134,9 +168,9 @@ def _numbers(task: StackTask, length: int) -> tuple[float | int, ...]:
     )  # fmt: skip
 
 
-def _switches(task: StackTask, length: int) -> dict[str, Any]:
+def _switches(task: StackTask) -> dict[str, Any]:
     """Return what is decided when compiling."""
     return {
-        "SIZE": length, "WARM": task.warm, "KEEP": task.keep,
+        "WARM": task.warm, "KEEP": task.keep,
         "CHECKS": task.tol > 0, "BALANCED": math.isinf(task.relaxation.reg_m_data),
     }  # fmt: skip
