@@ -57,6 +57,14 @@ def sparse_directions(rows: csr_array) -> csr_array:
     return csr_array(normalize(rows))
 
 
+def _old_type(rows: Any) -> Any:
+    """Return sparse rows as the matrix type that pynndescent knows, sorted as it wants them."""
+    parts: Any = (rows.data, rows.indices, rows.indptr)
+    matrix = csr_matrix(parts, shape=rows.shape)
+    matrix.sort_indices()
+    return matrix
+
+
 def _approximate(
     features: FloatArray | csr_array, count: int, metric: str
 ) -> tuple[FloatArray, NDArray[np.intp]]:
@@ -64,10 +72,8 @@ def _approximate(
 
     size = features.shape[0]
     rows: Any = features.astype(np.float32, copy=False)
-    if issparse(rows):  # pynndescent knows sparse matrices by their older type
-        parts: Any = (rows.data, rows.indices, rows.indptr)
-        rows = csr_matrix(parts, shape=rows.shape)
-        rows.sort_indices()
+    if issparse(rows):
+        rows = _old_type(rows)
     index = NNDescent(rows, metric=metric, n_neighbors=count + 1, random_state=0)
     neighbors, distances = index.neighbor_graph
     own = neighbors == np.arange(size)[:, None]

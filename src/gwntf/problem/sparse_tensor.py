@@ -91,7 +91,7 @@ class SparseTensor:
     @cached_property
     def sample_sums(self) -> FloatArray:
         """Sum of every sample, in float64."""
-        sums: Any = np.bincount(self.places[0], self.values.astype(np.float64), minlength=self.shape[0])
+        sums = np.bincount(self.places[0], self.values.astype(np.float64), minlength=self.shape[0])
         return sums.astype(np.float64)
 
     def reshape(self, *shape: int) -> SparseTensor:

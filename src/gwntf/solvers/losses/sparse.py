@@ -8,6 +8,7 @@ transported it is formed on the nonzero entries alone, and all of sum(X^) is lef
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import add
@@ -133,13 +134,14 @@ class SparsePass:
         return _Compared(terms, own, _ByFiber(*(np.concatenate(part) for part in zip(*known, strict=True))))
 
     def _tiles(self, fibers: Fibers, factors: Sequence[FloatArray], look: _Look) -> Iterator[list[slice]]:
-        """Cut the fibers into tiles, and hand out some tiles at a time."""
+        """Cut the fibers into tiles of equal size, since small ones are slow, and hand out some tiles at a time."""
         length, rank = factors[fibers.mode].shape
         if look is _transported:
             step = max(_FEWEST, self._engine.block_entries // length)
         else:
             step = max(1, self._engine.block_entries * fibers.count // max(1, rank * fibers.matrix.nnz))
-        tiles = list(pieces(fibers.count, step))
+        number = max(1, math.ceil(fibers.count / step))
+        tiles = list(pieces(fibers.count, max(1, math.ceil(fibers.count / number))))
         return (tiles[part] for part in pieces(len(tiles), _TOGETHER))
 
 
