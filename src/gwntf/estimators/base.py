@@ -203,8 +203,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if not isinstance(self.init, str):
             as_factors(self.init, shape, self.n_components)
         tensor, scale = raw.normalised(self.sample_norm)
+        loss = self._loss(checked, tensor)
         self.graph_, graph_reg = self._build_graph(given, tensor)
-        problem = Problem(tensor, self._loss(checked, tensor), self.graph_, graph_reg)
+        problem = Problem(tensor, loss, self.graph_, graph_reg)
         self._prepare_start(tensor)
         return problem, scale
 

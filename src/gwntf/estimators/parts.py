@@ -198,6 +198,7 @@ class Graph(Factorization):
         if given is not None or self.graph_reg == 0:
             return given, self.graph_reg
         folded = self._samples(tensor)
+        tied = _dense(folded) if self.extend_graph else None
         metric = self.graph_metric
         if metric == "auto":
             clusters = min(self.n_clusters or self.n_components, tensor.shape[0] - 1)
@@ -207,10 +208,8 @@ class Graph(Factorization):
             metric = self.graph_metric_
         else:
             graph = neighbor_graph(folded, self.n_neighbors, weight=self.graph_weight, metric=metric)
-        if self.extend_graph:
-            self._training = TrainingSamples(
-                _dense(folded), self.n_neighbors, weight=self.graph_weight, metric=metric
-            )
+        if tied is not None:
+            self._training = TrainingSamples(tied, self.n_neighbors, weight=self.graph_weight, metric=metric)
         return graph, self.graph_reg
 
     def _ties(self, tensor: DataTensor) -> Ties | None:
