@@ -35,13 +35,13 @@ DATA = [
     (np.ones(6), "Expected 2D array"),
     (np.full((3, 2), "a"), "could not convert string"),
     (np.ones((3, 2), complex), "Complex data"),
-    (csr_array(np.ones((3, 2))), "Sparse data"),
+    (csr_array(-np.ones((3, 2))), "negative entries"),
 ]
 
 
 @pytest.mark.parametrize(("X", "message"), DATA)
 def test_bad_data(X, message, monkeypatch):
-    monkeypatch.setattr(base, "solve", _must_not_start)
+    monkeypatch.setattr(base, "solve_each", _must_not_start)
     with pytest.raises((ValueError, TypeError), match=message):
         GWNTF(2).fit(X)
 
@@ -105,7 +105,7 @@ PARAMETERS = [
 
 @pytest.mark.parametrize(("params", "message"), PARAMETERS, ids=[str(next(iter(p))) for p, _ in PARAMETERS])
 def test_bad_parameters(params, message, monkeypatch):
-    monkeypatch.setattr(base, "solve", _must_not_start)
+    monkeypatch.setattr(base, "solve_each", _must_not_start)
     monkeypatch.setattr(parts, "neighbor_graph", _must_not_start)
     with pytest.raises(ValueError, match=message):
         GWNTF(**{"n_components": 2, **params}).fit(GOOD)
@@ -118,7 +118,7 @@ def test_sample_shape_that_does_not_divide(shape):
 
 
 def test_clusters_that_cannot_be_told_apart(monkeypatch):
-    monkeypatch.setattr(base, "solve", _must_not_start)
+    monkeypatch.setattr(base, "solve_each", _must_not_start)
     with pytest.raises(InputError, match="n_clusters: got 9; expected at most the number of samples, 6"):
         GWNTF(2, n_clusters=9).fit_predict(GOOD)
     with pytest.raises(InputError, match="n_clusters: got 5; expected at most n_components=2"):
