@@ -35,7 +35,7 @@ DATA = [
     (np.ones(6), "Expected 2D array"),
     (np.full((3, 2), "a"), "could not convert string"),
     (np.ones((3, 2), complex), "Complex data"),
-    (csr_array(np.ones((3, 2))), "Sparse data"),
+    (csr_array(-np.ones((3, 2))), "negative entries"),
 ]
 
 

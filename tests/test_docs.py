@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from benchmarks.held_out import body as body_of_held_out
+from benchmarks.report import SCALING
+from benchmarks.report import body as body_of_report
 from benchmarks.stability import body as body_of_stability
 
 from gwntf.evaluation import SCORES
@@ -175,6 +177,12 @@ def test_new_samples_page_shows_the_committed_scores():
             )
         )
         assert tied > plain > nmf
+
+
+def test_scaling_page_shows_the_committed_figures():
+    found = {name: bench_results(name) for name in SCALING}
+    assert body_of_report(found) in (ROOT / "docs" / "scaling.md").read_text()
+    assert all(claim["met"] is not False for case in found.values() for claim in case["claims"])
 
 
 def test_model_selection_page_shows_the_committed_curves():

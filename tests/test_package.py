@@ -9,7 +9,7 @@ from pathlib import Path
 
 import gwntf
 
-HEAVY = ("torch", "dask", "numba", "ot", "matplotlib", "tqdm", "triton")
+HEAVY = ("torch", "dask", "numba", "ot", "matplotlib", "tqdm", "triton", "sparse")
 
 
 def run(code: str) -> str:

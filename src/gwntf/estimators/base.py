@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from types import FrameType
 from typing import Any, ClassVar, Self
 
@@ -26,15 +27,14 @@ from gwntf.estimators.labels import ASSIGN_LABELS, Training, assign, check_clust
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples, estimator_data
 from gwntf.geometry import Ties
 from gwntf.problem import (
+    DataTensor,
     KruskalRows,
-    NonnegativeTensor,
+    SparseTensor,
     as_factors,
     as_real_array,
     check_values,
     fill_missing,
     khatri_rao,
-    normalise_samples,
-    relative_error,
 )
 from gwntf.solvers import (
     INITS,
@@ -116,7 +116,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Check the parameters of the loss against the shape of the folded X, before any work."""
 
     @abstractmethod
-    def _loss(self, checked: Any, tensor: NonnegativeTensor) -> LossSpec:
+    def _loss(self, checked: Any, tensor: DataTensor) -> LossSpec:
         """Specify the loss for normalised data, given what `_check_loss` returned."""
 
     @abstractmethod
@@ -130,19 +130,19 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _build_graph(
         self,
         given: csr_array | None,  # noqa: ARG002
-        tensor: NonnegativeTensor,  # noqa: ARG002
+        tensor: DataTensor,  # noqa: ARG002
     ) -> tuple[csr_array | None, float]:
         """Return the graph on the samples and its weight; without `parts.Graph` there is none."""
         return None, 0.0
 
-    def _ties(self, tensor: NonnegativeTensor) -> Ties | None:  # noqa: ARG002
+    def _ties(self, tensor: DataTensor) -> Ties | None:  # noqa: ARG002
         """Return what ties new samples to those of the fit; without `parts.Graph` nothing does."""
         return None
 
-    def _prepare_start(self, tensor: NonnegativeTensor) -> None:
+    def _prepare_start(self, tensor: DataTensor) -> None:
         """Find what the starts of all fits of these data have in common."""
 
-    def _start(self, tensor: NonnegativeTensor, rng: np.random.RandomState) -> Any:  # noqa: ARG002
+    def _start(self, tensor: DataTensor, rng: np.random.RandomState) -> Any:  # noqa: ARG002
         """Return the starting factors, or how to draw them, as the solver takes them."""
         return self.init
 
@@ -157,8 +157,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, I_1, ..., I_{N-1})
-            Nonnegative data, samples first. A torch tensor stays on its device, and so do the results. With
+        X : array-like or sparse array of shape (n_samples, I_1, ..., I_{N-1})
+            Nonnegative data, samples first. SciPy sparse matrices and arrays of the `sparse` library are never made
+            dense (`docs/scaling.md`). A torch tensor stays on its device, and so do the results. With
             ``missing="ignore"`` NaN, or the mask of a NumPy masked array, says that an entry was not observed; so it is
             wherever a method takes X.
         y : None
@@ -203,23 +204,23 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         checked, given = self._check_loss(shape), self._check_graph(shape[0])
         if not isinstance(self.init, str):
             as_factors(self.init, shape, self.n_components)
-        tensor, scale = normalise_samples(raw, self.sample_norm)
+        tensor, scale = raw.normalised(self.sample_norm)
         if not bool(engine.xp.any(tensor.values > 0)):
             raise InputError("X", "only zeros", "data with some mass")
+        loss = self._loss(checked, tensor)
         self.graph_, graph_reg = self._build_graph(given, tensor)
-        problem = Problem(tensor, self._loss(checked, tensor), self.graph_, graph_reg)
+        problem = Problem(tensor, loss, self.graph_, graph_reg)
         self._prepare_start(tensor)
         return problem, scale
 
-    def _keep(self, result: Result, tensor: NonnegativeTensor, scale: Array, engine: Engine, X: Any) -> None:
+    def _keep(self, result: Result, tensor: DataTensor, scale: Array, engine: Engine, X: Any) -> None:
         """Keep what was found, as X was given, and warn where the fit had not settled."""
         self.__dict__.pop("labels_", None)
         self._seen = Training(X)
-        others = khatri_rao(result.factors[1:])
-        model = KruskalRows(result.factors[0], others, tensor.shape[1:])
-        self.reconstruction_err_ = relative_error(tensor, model)
+        self.__dict__.pop("components_", None)
+        self.reconstruction_err_ = tensor.relative_error(KruskalRows(result.factors))
         self.factors_ = [engine.as_given(factor, X) for factor in result.factors]
-        self.embedding_, self.components_ = self.factors_[0], engine.as_given(others.T, X)
+        self.embedding_ = self.factors_[0]
         self.sample_scale_ = engine.as_given(scale, X)
         self.objective_, self.objective_curve_ = result.objective, result.objective_curve
         self.objective_terms_ = result.terms
@@ -332,7 +333,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             return engine.as_given(self._model(engine, embedding), Z)
 
     def reconstruct(self, X: Any) -> Array:
-        """Transform X, invert, and give each sample its own scale back; missing entries come filled in."""
+        """Transform X, invert, and give each sample its own scale back; missing entries come filled in.
+
+        The answer is dense, also where X is sparse.
+        """
         engine = self._engine(X)
         with engine.session(X):
             embedding, scale, _ = self._embed(X, engine)
@@ -349,7 +353,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         engine = self._engine(X)
         with engine.session(X):
             embedding, scale, tensor = self._embed(X, engine)
-            return -relative_error(tensor, self._rows(embedding, scale, tensor))
+            return -tensor.relative_error(self._rows(embedding, scale, tensor))
 
     # --- the parts ------------------------------------------------------------------------------------------
 
@@ -357,7 +361,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Return the engine for these data."""
         return get_engine(self.engine, device=self.device, precision=self.precision, given=given)
 
-    def _tensor(self, X: Any, engine: Engine, *, reset: bool) -> NonnegativeTensor:
+    def _tensor(self, X: Any, engine: Engine, *, reset: bool) -> DataTensor:
         """Check X, bring it to the engine and fold its rows."""
         dtype = self.dtype or engine.default_dtype
         values = estimator_data(self, X, engine=engine, reset=reset, missing=self.missing, dtype=dtype)
@@ -367,6 +371,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             self._layout, self.sample_shape_ = layout, tuple(sample_shape)
         elif layout != self._layout:
             raise InputError("X", f"samples of shape {layout}", f"shape {self._layout}")
+        if isinstance(folded, SparseTensor):
+            return folded
         return check_values(engine, folded, missing=self.missing)
 
     def _model(self, engine: Engine, embedding: Array) -> Array:
@@ -376,13 +382,15 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         rows = engine.asarray(embedding, wide) @ engine.asarray(components, wide)
         return rows.reshape(rows.shape[0], *self._layout)
 
-    def _rows(self, embedding: Array, scale: Array, tensor: NonnegativeTensor) -> KruskalRows:
+    def _rows(self, embedding: Array, scale: Array, tensor: DataTensor) -> KruskalRows:
         """Return the model of samples, each in its own scale, in the order of `tensor`."""
-        others = tensor.engine.asarray(self.components_, tensor.dtype).T
-        return KruskalRows(embedding * scale[:, None], others, tensor.shape[1:])
+        rest = [tensor.engine.asarray(factor, tensor.dtype) for factor in self.factors_[1:]]
+        return KruskalRows([embedding * scale[:, None], *rest])
 
-    def _fill(self, embedding: Array, scale: Array, tensor: NonnegativeTensor) -> Array:
+    def _fill(self, embedding: Array, scale: Array, tensor: DataTensor) -> Array:
         """Fill the holes of samples with their model, in the layout of the X of `fit`."""
+        if isinstance(tensor, SparseTensor):
+            raise InputError("X", "a sparse array, whose entries all count as observed", "a dense array")
         return fill_missing(tensor, self._rows(embedding, scale, tensor)).reshape(-1, *self._layout)
 
     @contextmanager
@@ -395,7 +403,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         with ProgressBar(fits * self.n_init * self.max_iter) as bar:
             yield [*callbacks, bar]
 
-    def _embed(self, X: Any, engine: Engine) -> tuple[Array, Array, NonnegativeTensor]:
+    def _embed(self, X: Any, engine: Engine) -> tuple[Array, Array, DataTensor]:
         """Embedding and scale of new samples, and the samples as a tensor."""
         check_is_fitted(self)
         raw = self._tensor(X, engine, reset=False)
@@ -407,13 +415,20 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             warnings.warn(message, ConvergenceWarning, stacklevel=_outside())
         return embedding, scale, raw
 
-    def _project(self, raw: NonnegativeTensor) -> tuple[Array, Array, int]:
+    def _project(self, raw: DataTensor) -> tuple[Array, Array, int]:
         """Embedding and scale of samples as new ones, and how many had not settled."""
-        tensor, scale = normalise_samples(raw, self.sample_norm)
+        tensor, scale = raw.normalised(self.sample_norm)
         problem = Problem(tensor, self._loss_of_new_samples())
         stopping, ties = Stopping(self.max_iter, self.tol), self._ties(tensor)
         embedding, unsettled = project(problem, self.factors_[1:], stopping, raw.engine, ties)
         return embedding, scale, unsettled
+
+    @cached_property
+    def components_(self) -> Array:
+        """Khatri-Rao product of all factors but the samples', one row per component; formed when it is asked for."""
+        check_is_fitted(self)
+        engine = self._engine(self.embedding_)
+        return engine.as_given(khatri_rao([engine.asarray(f) for f in self.factors_[1:]]).T, self.embedding_)
 
     @property
     def _clusters(self) -> int:
@@ -447,12 +462,13 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
+        return int(self.embedding_.shape[1])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.input_tags.three_d_array = True
+        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "ignore"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from gwntf.estimators.graph_cut import cut, modularity
 from gwntf.geometry import neighbor_graph
-from gwntf.problem import NonnegativeTensor
+from gwntf.problem import DataTensor, SparseTensor
 
 _log = logging.getLogger(__name__)
 
@@ -30,14 +30,14 @@ _SEEDS, _DEVIATIONS = 3, 3.0
 
 
 def choose_graph(
-    tensor: NonnegativeTensor, n_neighbors: int, weight: str, n_clusters: int, random_state: Any
+    tensor: DataTensor, n_neighbors: int, weight: str, n_clusters: int, random_state: Any
 ) -> tuple[str, csr_array, dict[str, float]]:
     """Return the metric of the clearest graph, that graph, and the modularity of every candidate.
 
-    Where entries are missing only the cosine can be measured.
+    Where entries are missing, or the data are sparse, only the cosine can be measured.
     """
     leads = {"cosine": 0.0}
-    if tensor.observed is None:
+    if not isinstance(tensor, SparseTensor) and tensor.observed is None:
         leads = IMAGES if sum(size > 1 for size in tensor.values.shape[1:]) > 1 else ROWS
     graphs = {name: neighbor_graph(tensor, n_neighbors, weight=weight, metric=name) for name in leads}
     rng = check_random_state(random_state)

@@ -29,7 +29,7 @@ from gwntf.geometry import (
     check_graph,
     neighbor_graph,
 )
-from gwntf.problem import NonnegativeTensor, fold_samples
+from gwntf.problem import DataTensor, NonnegativeTensor, SparseTensor, fold_samples
 from gwntf.solvers import INITS, UPDATES, Frobenius, LossSpec, Wasserstein, resolve_long_costs, with_mass_of
 from gwntf.transport import TransportLimits
 
@@ -69,7 +69,7 @@ class LeastSquares(Factorization):
     def _check_loss(self, shape: tuple[int, ...]) -> None:  # noqa: ARG002
         return None
 
-    def _loss(self, checked: None, tensor: NonnegativeTensor) -> LossSpec:  # noqa: ARG002
+    def _loss(self, checked: None, tensor: DataTensor) -> LossSpec:  # noqa: ARG002
         return Frobenius()
 
     def _loss_of_new_samples(self) -> LossSpec:
@@ -102,7 +102,7 @@ class Transport(Factorization):
         "warm_start_memory": [Interval(numbers.Real, 0, None, closed="both")],
     }
 
-    def _loss(self, checked: tuple[CostSpec, ...], tensor: NonnegativeTensor) -> LossSpec:
+    def _loss(self, checked: tuple[CostSpec, ...], tensor: DataTensor) -> LossSpec:
         relaxation = Relaxation(self.reg, self.reg_m_data, self.reg_m_model)
         self.costs_ = resolve_long_costs(checked, tensor, relaxation, self.kernel_tol)
         return self._wasserstein()
@@ -196,13 +196,12 @@ class Graph(Factorization):
             )
         return check_graph(self.graph, n_samples)
 
-    def _build_graph(
-        self, given: csr_array | None, tensor: NonnegativeTensor
-    ) -> tuple[csr_array | None, float]:
+    def _build_graph(self, given: csr_array | None, tensor: DataTensor) -> tuple[csr_array | None, float]:
         self._training: TrainingSamples | None = None
         if given is not None or self.graph_reg == 0:
             return given, self.graph_reg
         folded = self._samples(tensor)
+        tied = _dense(folded) if self.extend_graph else None
         metric = self.graph_metric
         if metric == "auto":
             self.graph_metric_, graph, self.modularity_ = choose_graph(
@@ -211,29 +210,31 @@ class Graph(Factorization):
             metric = self.graph_metric_
         else:
             graph = neighbor_graph(folded, self.n_neighbors, weight=self.graph_weight, metric=metric)
-        if self.extend_graph:
-            self._training = TrainingSamples(
-                folded, self.n_neighbors, weight=self.graph_weight, metric=metric
-            )
+        if tied is not None:
+            self._training = TrainingSamples(tied, self.n_neighbors, weight=self.graph_weight, metric=metric)
         return graph, self.graph_reg
 
-    def _ties(self, tensor: NonnegativeTensor) -> Ties | None:
+    def _ties(self, tensor: DataTensor) -> Ties | None:
         if self._training is None:
             return None
-        return Ties(self._training.ties(self._samples(tensor)), self.embedding_, float(self.graph_reg))
+        return Ties(
+            self._training.ties(_dense(self._samples(tensor))), self.embedding_, float(self.graph_reg)
+        )
 
-    def _samples(self, tensor: NonnegativeTensor) -> NonnegativeTensor:
-        """Bring the samples to the host and give them their own axes, whatever the order of the model."""
+    def _samples(self, tensor: DataTensor) -> DataTensor:
+        """Bring the samples to the host and give dense ones their own axes, whatever the order of the model."""
+        if isinstance(tensor, SparseTensor):
+            return tensor
         host, shape = tensor.on_host, (-1, *self.sample_shape_)
         observed = None if host.observed is None else host.observed.reshape(shape)
         return NonnegativeTensor(host.values.reshape(shape), observed)
 
-    def _prepare_start(self, tensor: NonnegativeTensor) -> None:
+    def _prepare_start(self, tensor: DataTensor) -> None:
         if isinstance(self.init, str) and self.init == "graph":
             graph = csr_array((tensor.shape[0],) * 2) if self.graph_ is None else self.graph_
             self._cut = cut(graph, self._clusters, _CUT_SEED)
 
-    def _start(self, tensor: NonnegativeTensor, rng: np.random.RandomState) -> Any:
+    def _start(self, tensor: DataTensor, rng: np.random.RandomState) -> Any:
         if not isinstance(self.init, str) or self.init != "graph":
             return self.init
         return with_mass_of(tensor, start_from_cut(self._cut, tensor.shape, self.n_components, rng))
@@ -242,3 +243,10 @@ class Graph(Factorization):
         if not self.refine_labels or self.graph_ is None:
             return labels
         return clearest(self.graph_, labels, self._clusters, self.random_state)
+
+
+def _dense(tensor: DataTensor) -> NonnegativeTensor:
+    """Refuse to tie sparse samples to those of the fit."""
+    if isinstance(tensor, SparseTensor):
+        raise InputError("extend_graph", "True with a sparse array", "False")
+    return tensor

@@ -12,7 +12,7 @@ import numpy as np
 from gwntf.core import FloatArray, InputError
 from gwntf.geometry.near_far import NearFarCost
 from gwntf.geometry.pairwise import pairwise_distances
-from gwntf.problem import NonnegativeTensor, as_real_array, unfold
+from gwntf.problem import DataTensor, SparseTensor, as_real_array, unfold
 
 NAMED_COSTS = ("grid", "grid2", "cosine", "euclidean")
 
@@ -99,12 +99,12 @@ def check_costs(costs: Any, shape: Sequence[int]) -> tuple[CostSpec, ...]:
     )
 
 
-def resolve_costs(specs: Sequence[CostSpec], tensor: NonnegativeTensor) -> tuple[Cost | None, ...]:
+def resolve_costs(specs: Sequence[CostSpec], tensor: DataTensor) -> tuple[Cost | None, ...]:
     """Turn checked specifications into costs; "cosine" and "euclidean" compare slices of the data."""
     return tuple(resolve_cost(spec, tensor, mode) for mode, spec in enumerate(specs))
 
 
-def resolve_cost(spec: CostSpec, tensor: NonnegativeTensor, mode: int) -> Cost | None:
+def resolve_cost(spec: CostSpec, tensor: DataTensor, mode: int) -> Cost | None:
     """Turn the specification of one mode into a cost."""
     if not isinstance(spec, str):
         return spec
@@ -115,9 +115,12 @@ def resolve_cost(spec: CostSpec, tensor: NonnegativeTensor, mode: int) -> Cost |
         return grid_cost(size)
     if spec == "grid2":
         return grid_cost(size, power=2)
-    host = tensor.on_host
-    observed = None if host.observed is None else unfold(host.observed, mode)
-    distances = pairwise_distances(unfold(host.values, mode), observed, spec)
+    if isinstance(tensor, SparseTensor):
+        distances = pairwise_distances(tensor.slices(mode), None, spec)
+    else:
+        host = tensor.on_host
+        observed = None if host.observed is None else unfold(host.observed, mode)
+        distances = pairwise_distances(unfold(host.values, mode), observed, spec)
     if spec == "cosine":
         return np.clip(distances, 0, 1)
     scaled: FloatArray = distances / max(distances.max(), np.finfo(np.float64).tiny)

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.preprocessing import normalize
 
 from gwntf.core import FloatArray
-from gwntf.problem import NonnegativeTensor
+from gwntf.problem import DataTensor, NonnegativeTensor, SparseTensor
 
 GRAPH_WEIGHTS = ("binary", "cosine", "self-tuning")
 
@@ -19,7 +20,7 @@ SCALE_NEIGHBOR = 7
 class Ends(NamedTuple):
     """The samples at one end of the edges, and the scale of each."""
 
-    tensor: NonnegativeTensor
+    tensor: DataTensor
     scale: FloatArray
 
 
@@ -33,6 +34,8 @@ def edge_weights(
     if weight == "self-tuning":
         return _self_tuning(distance, own.scale[:, None] * other.scale[index])
     if weight == "cosine":
+        if isinstance(own.tensor, SparseTensor) or isinstance(other.tensor, SparseTensor):
+            return _sparse_cosines(own.tensor, index)
         return _cosines(own.tensor, other.tensor, index)
     return np.ones_like(distance)
 
@@ -53,6 +56,16 @@ def _cosines(own: NonnegativeTensor, other: NonnegativeTensor, index: NDArray[np
         squares = (rows**2 * near_seen).sum(axis=1) * (near**2 * seen).sum(axis=1)
         np.divide(product, np.sqrt(squares), out=cosines[:, place], where=squares > 0)
     return np.clip(cosines, 0, 1)
+
+
+def _sparse_cosines(tensor: DataTensor, index: NDArray[np.intp]) -> FloatArray:
+    """Cosine of every sample of a sparse tensor with its neighbours among them; zeros have none with each other."""
+    if not isinstance(tensor, SparseTensor):
+        raise TypeError("sparse samples are compared with each other only")
+    rows = normalize(tensor.slices(0).astype(np.float64))
+    shared = [rows.multiply(rows[column]).sum(axis=1) for column in index.T]
+    cosines: FloatArray = np.clip(np.stack(shared, axis=1), 0, 1)
+    return cosines
 
 
 def observed_rows(tensor: NonnegativeTensor) -> tuple[FloatArray, NDArray[np.bool_]]:

@@ -20,10 +20,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.ndimage import gaussian_filter, gaussian_filter1d
+from scipy.sparse import csr_array
 
 from gwntf.core import FloatArray, InputError
-from gwntf.geometry.neighbors import directions
-from gwntf.problem import NonnegativeTensor, as_real_array
+from gwntf.geometry.neighbors import directions, sparse_directions
+from gwntf.problem import DataTensor, NonnegativeTensor, SparseTensor, as_real_array
 
 GRAPH_METRICS = (
     "cosine",
@@ -50,6 +51,12 @@ _SHARP, _SHARPEST = 0.5, 0.35
 """Width of a place in pixels, at least; and that of a single pixel."""
 
 
+def sparse_features(tensor: SparseTensor, metric: GraphMetric) -> csr_array:
+    """Return one sparse row per sample, for "cosine" or "euclidean"; rows are compared by their Euclidean distance."""
+    rows = tensor.slices(0).astype(np.float64)
+    return sparse_directions(rows) if metric == "cosine" else rows
+
+
 def graph_features(tensor: NonnegativeTensor, metric: GraphMetric) -> tuple[FloatArray, str]:
     """Return one row per sample and how rows are compared: "euclidean" or "manhattan"."""
     samples = tensor.values.astype(np.float64)
@@ -69,11 +76,14 @@ def graph_features(tensor: NonnegativeTensor, metric: GraphMetric) -> tuple[Floa
     return _cumulative(samples), "manhattan"
 
 
-def check_complete(tensor: NonnegativeTensor, metric: GraphMetric) -> None:
-    """Refuse metrics that need every entry where some are missing."""
-    if tensor.observed is not None and (callable(metric) or metric not in ("cosine", "euclidean")):
+def check_complete(tensor: DataTensor, metric: GraphMetric) -> None:
+    """Refuse metrics that need every entry where some are missing, or only nonzero ones are held."""
+    sparse = isinstance(tensor, SparseTensor)
+    limited = sparse or tensor.observed is not None
+    if limited and (callable(metric) or metric not in ("cosine", "euclidean")):
         given = "a callable" if callable(metric) else repr(metric)
-        raise InputError("graph_metric", f"{given} with missing entries", "'cosine' or 'euclidean'")
+        why = "a sparse tensor" if sparse else "missing entries"
+        raise InputError("graph_metric", f"{given} with {why}", "'cosine' or 'euclidean'")
 
 
 def _edges(samples: FloatArray) -> FloatArray:

@@ -13,10 +13,24 @@ from scipy.sparse import coo_array, csr_array, issparse, triu
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine
 from gwntf.geometry.edge_weights import GRAPH_WEIGHTS, SCALE_NEIGHBOR, Ends, edge_weights
-from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, check_complete, graph_features
+from gwntf.geometry.features import (
+    GRAPH_METRICS,
+    GraphMetric,
+    check_complete,
+    graph_features,
+    sparse_features,
+)
 from gwntf.geometry.neighbors import nearest_rows
 from gwntf.geometry.pairwise import NOISE, pairwise_distances, row_length
-from gwntf.problem import NonnegativeTensor, as_real_array, as_tensor
+from gwntf.problem import (
+    DataTensor,
+    NonnegativeTensor,
+    SparseTensor,
+    as_real_array,
+    as_sparse_tensor,
+    as_tensor,
+    is_sparse,
+)
 
 _BLOCK_ENTRIES = 2**24
 
@@ -58,8 +72,8 @@ def neighbor_graph(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, I_1, ..., I_{N-1})
-        Nonnegative data, samples first.
+    X : array-like or sparse array of shape (n_samples, I_1, ..., I_{N-1})
+        Nonnegative data, samples first. Samples of a sparse array are compared by "cosine" or "euclidean".
     n_neighbors : int
         p; at most the number of other samples is used.
     weight : {"binary", "cosine", "self-tuning"}
@@ -86,8 +100,8 @@ def neighbor_graph(
            [0, 0, 1, 0]])
     """
     _check_choices(n_neighbors, weight, metric, missing)
-    tensor = X if isinstance(X, NonnegativeTensor) else as_tensor(X, missing=missing)
-    size = len(tensor.values)
+    tensor = _as_samples(X, missing)
+    size = tensor.shape[0]
     count = min(n_neighbors, size - 1)
     if count < 1:
         return csr_array((size, size), dtype=np.float64)
@@ -99,6 +113,13 @@ def neighbor_graph(
     row = np.repeat(np.arange(size), count)
     directed = coo_array((values.ravel(), (row, neighbor.ravel())), shape=(size, size)).tocsr()
     return _tidy(directed.maximum(directed.T))
+
+
+def _as_samples(X: Any, missing: str) -> DataTensor:
+    """Check data, dense or sparse, unless they have been."""
+    if isinstance(X, NonnegativeTensor | SparseTensor):
+        return X
+    return as_sparse_tensor(X) if is_sparse(X) else as_tensor(X, missing=missing)
 
 
 def _check_choices(n_neighbors: Any, weight: Any, metric: Any, missing: Any) -> None:
@@ -154,11 +175,15 @@ def _tidy(graph: csr_array) -> csr_array:
 
 
 def nearest_samples(
-    tensor: NonnegativeTensor, count: int, metric: GraphMetric
+    tensor: DataTensor, count: int, metric: GraphMetric
 ) -> tuple[FloatArray, NDArray[np.intp]]:
     """Distances d and indices of the nearest other samples, in order; each sample's own row left out."""
     check_complete(tensor, metric)
-    if tensor.observed is None:
+    if isinstance(tensor, SparseTensor):
+        rows = sparse_features(tensor, metric)
+        distance, index = nearest_rows(rows, count)
+        length = row_length(rows)
+    elif tensor.observed is None:
         features, compared = graph_features(tensor, metric)
         distance, index = nearest_rows(features, count, compared)
         length = row_length(features)

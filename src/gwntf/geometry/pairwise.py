@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 from sklearn.metrics.pairwise import cosine_distances, euclidean_distances, nan_euclidean_distances
 
 from gwntf.core import FloatArray
@@ -20,16 +21,19 @@ NOISE = 1e-7
 
 
 def pairwise_distances(
-    rows: FloatArray, observed: Mask | None, metric: str, block: slice | None = None
+    rows: FloatArray | csr_array, observed: Mask | None, metric: str, block: slice | None = None
 ) -> FloatArray:
     """Distances of the rows in `block` (all, by default) from all rows, in float64; zero from themselves."""
-    block = slice(*(slice(None) if block is None else block).indices(len(rows)))
+    block = slice(*(slice(None) if block is None else block).indices(rows.shape[0]))
     rows = rows.astype(np.float64)
     if metric == "cosine":
         whole, shared = cosine_distances, _shared_cosine
     else:
         whole, shared = euclidean_distances, _shared_euclidean
-    distances = whole(rows[block], rows) if observed is None else shared(rows, observed, block)
+    if observed is None or issparse(rows):
+        distances = whole(rows[block], rows)
+    else:
+        distances = shared(np.asarray(rows), observed, block)
     here = np.arange(block.stop - block.start)
     distances[here, here + block.start] = 0
     if metric == "euclidean":
@@ -38,7 +42,7 @@ def pairwise_distances(
     return result
 
 
-def row_length(rows: FloatArray) -> float:
+def row_length(rows: FloatArray | csr_array) -> float:
     """Length of the longest row."""
     return float(np.sqrt((rows**2).sum(axis=1).max()))
 

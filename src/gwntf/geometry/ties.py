@@ -94,7 +94,7 @@ class TrainingSamples:
         scale: FloatArray = np.zeros(size)
         if weight == "self-tuning" and size > 1:
             scale = nearest_samples(tensor, min(SCALE_NEIGHBOR, size - 1), metric)[0][:, -1]
-        self._ends = Ends(tensor, scale)
+        self._tensor, self._ends = tensor, Ends(tensor, scale)
 
     def ties(self, new: NonnegativeTensor) -> csr_array:
         """Weights between new samples (rows) and training samples (columns), zero beyond the nearest few."""
@@ -111,7 +111,7 @@ class TrainingSamples:
     def _nearest(self, new: NonnegativeTensor, count: int) -> tuple[FloatArray, NDArray[np.intp]]:
         """Distances and indices of the nearest training samples, in order."""
         if self._features is None or new.observed is not None:
-            return _nearest_shared(self._ends.tensor, new, count, str(self._metric))
+            return _nearest_shared(self._tensor, new, count, str(self._metric))
         features, compared = self._features
         rows = graph_features(new, self._metric)[0]
         if callable(self._metric) and rows.shape[1] != features.shape[1]:

@@ -1,7 +1,12 @@
 """The data and the model: a validated nonnegative tensor, CP factors, and the algebra between them.
 
 May import `engines` and `core`. Start with `algebra`: unfolding, Khatri-Rao, Kruskal reconstruction, MTTKRP.
+`tensor` is the dense tensor, `sparse_tensor` the one that holds nonzero entries only, by way of their `fibers`.
 """
+
+from __future__ import annotations
+
+from typing import TypeAlias
 
 from gwntf.problem.algebra import (
     fold,
@@ -13,6 +18,8 @@ from gwntf.problem.algebra import (
 )
 from gwntf.problem.blocks import pieces, sample_blocks
 from gwntf.problem.factors import KruskalRows, as_factors, to_simplex
+from gwntf.problem.fibers import Fibers
+from gwntf.problem.sparse_tensor import SparseTensor, as_sparse_tensor, is_sparse
 from gwntf.problem.tensor import (
     NonnegativeTensor,
     as_real_array,
@@ -26,17 +33,25 @@ from gwntf.problem.tensor import (
     relative_error,
 )
 
+DataTensor: TypeAlias = NonnegativeTensor | SparseTensor
+"""What a problem may be stated with."""
+
 __all__ = [
+    "DataTensor",
+    "Fibers",
     "KruskalRows",
     "NonnegativeTensor",
+    "SparseTensor",
     "as_factors",
     "as_real_array",
+    "as_sparse_tensor",
     "as_tensor",
     "check_shape",
     "check_values",
     "fill_missing",
     "fold",
     "fold_samples",
+    "is_sparse",
     "khatri_rao",
     "masked_to_nan",
     "normalise_samples",

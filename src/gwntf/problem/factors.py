@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from gwntf.core import Array, FloatArray, InputError
+from gwntf.problem.algebra import khatri_rao
 from gwntf.problem.tensor import as_real_array
 
 
@@ -42,10 +44,14 @@ def to_simplex(factors: Sequence[FloatArray]) -> list[FloatArray]:
 class KruskalRows:
     """The model of factors, of which blocks of samples are formed when they are asked for."""
 
-    def __init__(self, samples: Array, others: Array, sample_shape: Sequence[int]) -> None:
-        self._samples, self._others, self._shape = samples, others, tuple(sample_shape)
+    def __init__(self, factors: Sequence[Array]) -> None:
+        self.factors = list(factors)
+
+    @cached_property
+    def _others(self) -> Array:
+        return khatri_rao(self.factors[1:])
 
     def __getitem__(self, rows: slice, /) -> Array:
         """Return a block of samples."""
-        block = self._samples[rows] @ self._others.T
-        return block.reshape(block.shape[0], *self._shape)
+        block = self.factors[0][rows] @ self._others.T
+        return block.reshape(block.shape[0], *(factor.shape[0] for factor in self.factors[1:]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine, get_engine, to_host
-from gwntf.problem.blocks import sample_blocks
+from gwntf.problem.blocks import pieces, sample_blocks
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,24 @@ class NonnegativeTensor:
         """Return some of the samples."""
         observed = None if self.observed is None else self.observed[samples]
         return replace(self, values=self.values[samples], observed=observed)
+
+    @property
+    def sample_sums(self) -> Array:
+        """Sum of every sample, in float64."""
+        xp = self.engine.xp
+        return xp.sum(self.engine.asarray(self.rows), axis=1, dtype=xp.float64)
+
+    def batches(self, entries: int) -> Iterator[slice]:
+        """Cut the samples into batches of about so many entries."""
+        return pieces(self.shape[0], max(1, entries // max(1, math.prod(self.shape[1:]))))
+
+    def normalised(self, norm: str | None) -> tuple[NonnegativeTensor, Array]:
+        """See `normalise_samples`."""
+        return normalise_samples(self, norm)
+
+    def relative_error(self, model: Rows) -> float:
+        """See `relative_error`."""
+        return relative_error(self, model)
 
 
 def as_tensor(X: Any, *, name: str = "X", missing: str = "error", dtype: Any = None) -> NonnegativeTensor:

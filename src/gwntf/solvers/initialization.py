@@ -6,7 +6,14 @@ import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
 from gwntf.core import FloatArray
-from gwntf.problem import NonnegativeTensor, as_factors, khatri_rao, sample_blocks, to_simplex
+from gwntf.problem import (
+    DataTensor,
+    SparseTensor,
+    as_factors,
+    khatri_rao,
+    sample_blocks,
+    to_simplex,
+)
 
 INITS = ("random", "nndsvd")
 
@@ -15,7 +22,7 @@ _POWER_STEPS = 30
 
 
 def start_factors(
-    tensor: NonnegativeTensor, rank: int, init: object, rng: np.random.RandomState
+    tensor: DataTensor, rank: int, init: object, rng: np.random.RandomState
 ) -> list[FloatArray]:
     """Return factors on the simplex whose model has the mass of the data."""
     shape = tensor.shape
@@ -26,7 +33,7 @@ def start_factors(
     return with_mass_of(tensor, factors)
 
 
-def with_mass_of(tensor: NonnegativeTensor, factors: list[FloatArray]) -> list[FloatArray]:
+def with_mass_of(tensor: DataTensor, factors: list[FloatArray]) -> list[FloatArray]:
     """Bring factors to the simplex and their model to the mass of the data."""
     samples, *rest = to_simplex(factors)
     return [samples * _mass_ratio(tensor, [samples, *rest]), *rest]
@@ -37,7 +44,7 @@ def random_factors(shape: tuple[int, ...], rank: int, rng: np.random.RandomState
     return [rng.random_sample((size, rank)) + 1e-3 for size in shape]
 
 
-def nndsvd_factors(tensor: NonnegativeTensor, rank: int, rng: np.random.RandomState) -> list[FloatArray]:
+def nndsvd_factors(tensor: DataTensor, rank: int, rng: np.random.RandomState) -> list[FloatArray]:
     """Start from the SVD of the sample unfolding.
 
     Each singular pair keeps its heavier sign; the feature side is folded and replaced by its best nonnegative
@@ -86,11 +93,11 @@ def _rank_one(tensor: FloatArray) -> tuple[list[FloatArray], float]:
     return vectors, weight
 
 
-def _mass_ratio(tensor: NonnegativeTensor, factors: list[FloatArray]) -> float:
+def _mass_ratio(tensor: DataTensor, factors: list[FloatArray]) -> float:
     """sum(X) / sum(X^) over the observed entries."""
     engine, xp = tensor.engine, tensor.engine.xp
     mass = float(xp.sum(tensor.values, dtype=xp.float64))
-    if tensor.observed is None:
+    if isinstance(tensor, SparseTensor) or tensor.observed is None:
         return mass / float(factors[0].sum())
     seen = tensor.observed.reshape(*tensor.rows.shape)
     others = engine.asarray(khatri_rao(factors[1:]))

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gwntf.core import FloatArray, Relaxation
+from gwntf.core import FloatArray, InputError, Relaxation
 from gwntf.engines import get_engine
 from gwntf.geometry import (
     Cost,
@@ -21,8 +21,9 @@ from gwntf.geometry import (
     near_pairs,
     resolve_cost,
 )
+from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
 from gwntf.geometry.near_far import N_NEAR
-from gwntf.problem import NonnegativeTensor, unfold
+from gwntf.problem import DataTensor, SparseTensor, unfold
 from gwntf.transport import scale
 
 _log = logging.getLogger(__name__)
@@ -31,21 +32,31 @@ _FIRST, _SUBSET, _COLUMNS, _SCALINGS = 48, 512, 64, 10
 
 
 def resolve_long_costs(
-    specs: Sequence[CostSpec], tensor: NonnegativeTensor, relaxation: Relaxation, tol: float
+    specs: Sequence[CostSpec], tensor: DataTensor, relaxation: Relaxation, tol: float
 ) -> tuple[Cost | None, ...]:
     """Turn checked specifications into costs, as `resolve_costs` does, but near-far ones along long modes.
 
     These are for costs between slices of the data, with nothing missing (else pairs are compared on what both have,
-    which has no centres) and a tolerance above zero.
+    which has no centres) and a tolerance above zero. Slices of a sparse tensor are compared pair by pair.
     """
     costs = []
     for mode, spec in enumerate(specs):
         long = tensor.shape[mode] > tensor.engine.long_fibers and tol > 0 and tensor.observed is None
         cost: Cost | None = None
-        if long and isinstance(spec, str) and spec in ("cosine", "euclidean"):
-            cost = near_far_cost(unfold(tensor.on_host.values, mode), spec, relaxation, tol)
+        compared = isinstance(spec, str) and spec in ("cosine", "euclidean")
+        if long and compared and isinstance(tensor, SparseTensor):
+            _check_all_pairs(str(spec), tensor.shape[mode], mode)
+        elif long and compared:
+            cost = near_far_cost(unfold(tensor.on_host.values, mode), str(spec), relaxation, tol)
         costs.append(resolve_cost(spec, tensor, mode) if cost is None else cost)
     return tuple(costs)
+
+
+def _check_all_pairs(spec: str, size: int, mode: int) -> None:
+    """Refuse the cost between all slices of a sparse tensor where there are too many pairs."""
+    if size > SAMPLE_MODE_LIMIT:
+        allowed = "None, 'grid', 'grid2' or a matrix of your own, or kernel_tol=0 to compare all pairs"
+        raise InputError(f"costs[{mode}]", f"{spec!r} between {size} slices of a sparse tensor", allowed)
 
 
 def near_far_cost(rows: FloatArray, metric: str, relaxation: Relaxation, tol: float) -> NearFarCost | None:

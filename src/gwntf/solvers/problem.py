@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from gwntf.core import InputError
 from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph, place_graph
-from gwntf.problem import NonnegativeTensor
+from gwntf.problem import DataTensor
 from gwntf.solvers.losses import Loss, LossSpec
 
 
@@ -20,7 +20,7 @@ class Problem:
 
     Attributes
     ----------
-    tensor : NonnegativeTensor
+    tensor : NonnegativeTensor or SparseTensor
         X, samples first.
     loss : LossSpec
         The data term.
@@ -30,7 +30,7 @@ class Problem:
         mu.
     """
 
-    tensor: NonnegativeTensor
+    tensor: DataTensor
     loss: LossSpec
     graph: csr_array | None = None
     graph_reg: float = 0.0

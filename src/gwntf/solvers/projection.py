@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import reduce
 from operator import mul
@@ -10,7 +9,6 @@ from operator import mul
 from gwntf.core import Array
 from gwntf.engines import Engine
 from gwntf.geometry import SampleTies, Ties
-from gwntf.problem import pieces
 from gwntf.solvers.loop import Stopping
 from gwntf.solvers.problem import Problem
 from gwntf.updates import tie_penalty
@@ -30,11 +28,9 @@ def project(
     Nothing ties one new sample to another, so each is a problem of its own: it has its own stop, and its answer
     does not depend on the samples beside it. Samples are taken in batches to bound the memory.
     """
-    samples, *sizes = problem.tensor.shape
     rest = [engine.asarray(component, problem.tensor.dtype) for component in components]
-    step = max(1, max(_BATCH_ENTRIES, engine.block_entries) // max(1, math.prod(sizes)))
     parts = []
-    for batch in pieces(samples, step):
+    for batch in problem.tensor.batches(max(_BATCH_ENTRIES, engine.block_entries)):
         tied = None if ties is None else ties.place(engine, problem.tensor.dtype, batch)
         parts.append(_project_batch(problem.of_new_samples(batch), rest, stopping, engine, tied))
     return engine.xp.concat([part for part, _ in parts]), sum(unsettled for _, unsettled in parts)
@@ -66,7 +62,7 @@ def _project_batch(
 def _start(engine: Engine, problem: Problem, rest: Sequence[Array]) -> Array:
     """Return the same weight for every component of a sample, with the mass of the sample in all."""
     xp = engine.xp
-    mass = xp.sum(engine.asarray(problem.tensor.rows), axis=1, dtype=xp.float64)
+    mass = engine.asarray(problem.tensor.sample_sums)
     weight = reduce(mul, (xp.sum(factor, axis=0, dtype=xp.float64) for factor in rest))
     share = weight.shape[0] * xp.where(weight > 0, weight, xp.ones_like(weight))
     return xp.astype(mass[:, None] / share, rest[0].dtype)

@@ -57,7 +57,7 @@ class Steps:
         """Return the recorded step, if the engine can record it."""
         key = self._key
         if key not in self._recorded:
-            entries = math.prod(self.loss.data.shape)
+            entries = math.prod(self.loss.shape)
             kernels = [(kernel.form, kernel.size) for kernel in self.loss.kernels if kernel is not None]
             self._recorded[key] = self.loss.engine.recorded(self._plain, kernels, entries)
         return self._recorded[key]

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from gwntf.core import Array
 from gwntf.engines import Engine
 from gwntf.geometry import Kernel, SampleGraph, SampleTies
-from gwntf.problem import NonnegativeTensor
+from gwntf.problem import DataTensor
 from gwntf.transport import PlanTerms
 
 
@@ -70,8 +70,8 @@ class Loss(Protocol):
         ...
 
     @property
-    def data(self) -> Array:
-        """X on the engine."""
+    def shape(self) -> tuple[int, ...]:
+        """Shape of X."""
         ...
 
     @property
@@ -124,7 +124,7 @@ class Loss(Protocol):
 class LossSpec(Protocol):
     """A loss before it meets data: configuration only."""
 
-    def place(self, engine: Engine, tensor: NonnegativeTensor) -> Loss:
+    def place(self, engine: Engine, tensor: DataTensor) -> Loss:
         """Build what can be shared by all restarts, kernels above all."""
         ...
 

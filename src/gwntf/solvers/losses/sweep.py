@@ -17,14 +17,14 @@ from typing import NamedTuple
 from gwntf.core import Array, Relaxation
 from gwntf.engines import Engine
 from gwntf.geometry import Kernel
-from gwntf.problem import khatri_rao
+from gwntf.problem import NonnegativeTensor, khatri_rao, other_mode_product
 from gwntf.problem.blocks import pieces, sample_blocks
 from gwntf.transport import PlanTerms, TransportLimits, transport_mode
 from gwntf.updates import ratio_to_model
 
 
 class Products(NamedTuple):
-    """What the factor step takes: R = Psi_bar / X^ times the factors.
+    """What the factor step takes from dense data: R = Psi_bar / X^ times the factors.
 
     Attributes
     ----------
@@ -48,13 +48,13 @@ class Swept:
         Cost of every mode that was transported.
     by_sample : (I_1,) array or None
         W, or KL(x | x^) where no mode was transported, of every sample; None if samples are tied to each other.
-    products : Products
-        For the factor step.
+    products : tuple of arrays
+        For the factor step, as the pass understands them.
     """
 
     terms: dict[int, PlanTerms]
     by_sample: Array | None
-    products: Products
+    products: tuple[Array, ...]
 
 
 class WarmStarts:
@@ -108,7 +108,7 @@ class WarmStarts:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A pass over the data with given kernels; `modes` are those to transport, none of them meaning KL(X | X^)."""
+    """What a pass over the data is done with; `modes` are those to transport, none of them meaning KL(X | X^)."""
 
     engine: Engine
     kernels: Sequence[Kernel | None]
@@ -117,28 +117,10 @@ class Sweep:
     warm: WarmStarts
     modes: tuple[int, ...]
 
-    def __call__(self, data: Array, observed: Array | None, factors: Sequence[Array]) -> Swept:
-        """Compare the data with the model of these factors."""
-        first, other = factors[0], khatri_rao(factors[1:])
-        parts = [
-            pass_(self, data, observed, first, other)
-            for pass_, needed in ((_by_samples, self.modes != (0,)), (_by_columns, 0 in self.modes))
-            if needed
-        ]
-        products = [part.products for part in parts]
-        terms: dict[int, PlanTerms] = {}
-        for part in parts:
-            terms |= part.terms
-        return Swept(
-            terms,
-            None if 0 in self.modes else parts[0].by_sample,
-            Products(*(reduce(add, arrays) for arrays in zip(*products, strict=True))),
-        )
-
     def transport(
-        self, mode: int, place: int, x: Array, y: Array, marginal: Array
+        self, mode: int, place: int, x: Array, y: Array, marginal: Array, *, axis: int
     ) -> tuple[PlanTerms, Array]:
-        """Transport a block along a mode."""
+        """Transport a block along a mode, which is this axis of the block."""
         kernel = self.kernels[mode]
         if kernel is None:
             raise RuntimeError(f"mode {mode} is not transported")
@@ -148,7 +130,7 @@ class Sweep:
             kernel,
             x,
             y,
-            mode,
+            axis,
             self.relaxation,
             self.limits,
             marginal=marginal,
@@ -158,6 +140,42 @@ class Sweep:
         )
         self.warm.keep(mode, place, log_u)
         return result.terms, result.by_leading
+
+
+class DensePass:
+    """A pass over all entries, for `TransportLoss`."""
+
+    def __init__(self, engine: Engine, tensor: NonnegativeTensor) -> None:
+        self._data = engine.asarray(tensor.values)
+        self._observed = None if tensor.observed is None else engine.asarray(tensor.observed)
+        self._bytes = int(tensor.values.nbytes)
+
+    def scaling_bytes(self, modes: Sequence[int]) -> int:
+        """Bytes of the scalings along some modes."""
+        return len(modes) * self._bytes
+
+    def __call__(self, sweep: Sweep, factors: Sequence[Array]) -> Swept:
+        """Compare the data with the model of these factors."""
+        first, other = factors[0], khatri_rao(factors[1:])
+        parts = [
+            pass_(sweep, self._data, self._observed, first, other)
+            for pass_, needed in ((_by_samples, sweep.modes != (0,)), (_by_columns, 0 in sweep.modes))
+            if needed
+        ]
+        products = [part.products for part in parts]
+        terms: dict[int, PlanTerms] = {}
+        for part in parts:
+            terms |= part.terms
+        return Swept(
+            terms,
+            None if 0 in sweep.modes else parts[0].by_sample,
+            Products(*(reduce(add, arrays) for arrays in zip(*products, strict=True))),
+        )
+
+    def product(self, products: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
+        """Return (Psi_bar / X^)_(n) A(-n) for one n, from what a pass found."""
+        samples, others = products
+        return other_mode_product(others, factors, mode) if mode else samples
 
 
 def _by_samples(sweep: Sweep, data: Array, observed: Array | None, first: Array, other: Array) -> Swept:
@@ -182,8 +200,8 @@ def _by_samples(sweep: Sweep, data: Array, observed: Array | None, first: Array,
         {mode: reduce(add, (block.terms[mode] for block in blocks)) for mode in modes},
         xp.concat([block.by_sample for block in blocks]),
         Products(
-            xp.concat([block.products.samples for block in blocks]),
-            reduce(add, (block.products.others for block in blocks)),
+            xp.concat([block.products[0] for block in blocks]),
+            reduce(add, (block.products[1] for block in blocks)),
         ),
     )
 
@@ -199,7 +217,7 @@ def _compare(
     target = xp.zeros_like(x)
     terms, costs = {}, []
     for mode in modes:
-        terms[mode], leading = sweep.transport(mode, place, x, seen, target)
+        terms[mode], leading = sweep.transport(mode, place, x, seen, target, axis=mode)
         costs.append(xp.sum(leading.reshape(x.shape[0], -1), axis=1))
     return ratio_to_model(sweep.engine, target, seen), terms, reduce(add, costs)
 
@@ -218,7 +236,7 @@ def _by_columns(sweep: Sweep, data: Array, observed: Array | None, first: Array,
             mask = None if masks is None else masks[:, columns]
             seen = model if mask is None else model * mask
             target = xp.zeros_like(x)
-            terms, _ = sweep.transport(0, columns.start, x, seen, target)
+            terms, _ = sweep.transport(0, columns.start, x, seen, target, axis=0)
             ratio = _where_seen(engine, ratio_to_model(engine, target, seen), mask, 1 / len(sweep.modes))
         return Swept({0: terms}, None, Products(ratio @ b, ratio.T @ first))
 
@@ -227,8 +245,8 @@ def _by_columns(sweep: Sweep, data: Array, observed: Array | None, first: Array,
         {0: reduce(add, (block.terms[0] for block in blocks))},
         None,
         Products(
-            reduce(add, (block.products.samples for block in blocks)),
-            xp.concat([block.products.others for block in blocks]),
+            reduce(add, (block.products[0] for block in blocks)),
+            xp.concat([block.products[1] for block in blocks]),
         ),
     )
 

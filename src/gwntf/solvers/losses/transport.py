@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from gwntf.core import Array, InputError, Relaxation
 from gwntf.engines import Engine
 from gwntf.geometry import Cost, Kernel, SampleGraph, SampleTies, build_kernel
-from gwntf.problem import NonnegativeTensor, other_mode_product, other_mode_products
+from gwntf.problem import DataTensor, SparseTensor
 from gwntf.solvers.losses.protocol import Evaluation
-from gwntf.solvers.losses.sweep import Sweep, Swept, WarmStarts
+from gwntf.solvers.losses.sparse import SparsePass
+from gwntf.solvers.losses.sweep import DensePass, Sweep, Swept, WarmStarts
 from gwntf.transport import TransportLimits
 from gwntf.updates import RULES, other_masses, printed_factor, simplex_step, tied_root
 
@@ -55,7 +57,7 @@ class Wasserstein:
             allowed = "a finite positive number: an exact model marginal would freeze the factors"
             raise InputError("reg_m_model", repr(self.relaxation.reg_m_model), allowed)
 
-    def place(self, engine: Engine, tensor: NonnegativeTensor) -> TransportLoss:
+    def place(self, engine: Engine, tensor: DataTensor) -> TransportLoss:
         """Build the kernels on the engine."""
         dtype = tensor.dtype
         kernels = tuple(
@@ -69,6 +71,22 @@ class Wasserstein:
         return replace(self, costs=(None, *self.costs[1:]))
 
 
+class Pass(Protocol):
+    """How the data go by, dense or sparse."""
+
+    def scaling_bytes(self, modes: Sequence[int]) -> int:
+        """Bytes of the scalings along some modes."""
+        ...
+
+    def __call__(self, sweep: Sweep, factors: Sequence[Array]) -> Swept:
+        """Compare the data with the model of these factors."""
+        ...
+
+    def product(self, products: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
+        """Return (Psi_bar / X^)_(n) A(-n) for one n, from what a pass found."""
+        ...
+
+
 class TransportLoss:
     """`Wasserstein` placed; holds V of the last sweep of each mode, from which the next one starts."""
 
@@ -76,16 +94,17 @@ class TransportLoss:
         self,
         spec: Wasserstein,
         engine: Engine,
-        tensor: NonnegativeTensor,
+        tensor: DataTensor,
         kernels: Sequence[Kernel | None],
     ) -> None:
         self.spec, self.engine, self.kernels = spec, engine, tuple(kernels)
-        self.data = engine.asarray(tensor.values)
-        self.observed = None if tensor.observed is None else engine.asarray(tensor.observed)
-        rows = self.data.reshape(self.data.shape[0], -1)
-        self.sample_scales = engine.xp.sum(rows, axis=1, dtype=engine.xp.float64)
+        self.shape = tensor.shape
+        self._pass: Pass = (
+            SparsePass(engine, tensor) if isinstance(tensor, SparseTensor) else DensePass(engine, tensor)
+        )
+        self.sample_scales = engine.asarray(tensor.sample_sums)
         self._scalings = spec.limits.max_iter
-        self._warm = WarmStarts(engine, len(self.transported) * tensor.values.nbytes <= spec.warm_limit)
+        self._warm = WarmStarts(engine, self._pass.scaling_bytes(self.transported) <= spec.warm_limit)
 
     @property
     def transported(self) -> tuple[int, ...]:
@@ -116,8 +135,7 @@ class TransportLoss:
         """One factor step by the rule of the specification."""
         if self.spec.update == "paper":
             return self._printed_step(factors, graph)
-        samples, others = carried
-        products = [samples, *other_mode_products(others, factors)]
+        products = [self._pass.product(carried, factors, mode) for mode in range(len(factors))]
         rule = RULES[self.spec.update]
         return simplex_step(self.engine, factors, products, self.weight, graph, rule, self.spec.inner_iter)
 
@@ -144,7 +162,7 @@ class TransportLoss:
     def sample_step(self, factors: Sequence[Array], ties: SampleTies | None) -> tuple[Array, Array]:
         """Take the numerator w_N of the samples, divided by the mass of the components; with ties, the root."""
         swept = self._sweep(factors, self.transported)
-        w = factors[0] * swept.products.samples
+        w = factors[0] * self._pass.product(swept.products, factors, 0)
         masses = other_masses(self.engine, factors, 0)
         moved = w / masses if ties is None else tied_root(self.engine, w, self.weight, masses, ties)
         return moved, swept.by_sample
@@ -154,8 +172,8 @@ class TransportLoss:
         moved = list(factors)
         beta = self.spec.relaxation.reg_m_model if self.transported else 1.0
         for mode in [*range(1, len(factors)), 0]:
-            samples, others = self._sweep(moved, (mode,) if mode in self.transported else ()).products
-            product = other_mode_product(others, moved, mode) if mode else samples
+            products = self._sweep(moved, (mode,) if mode in self.transported else ()).products
+            product = self._pass.product(products, moved, mode)
             moved[mode] = printed_factor(self.engine, moved, product, mode, beta, graph)
         return moved
 
@@ -163,4 +181,4 @@ class TransportLoss:
         spec = self.spec
         limits = replace(spec.limits, max_iter=self._scalings)
         sweep = Sweep(self.engine, self.kernels, spec.relaxation, limits, self._warm, modes)
-        return sweep(self.data, self.observed, factors)
+        return self._pass(sweep, factors)
