@@ -59,7 +59,7 @@ def columns_of(shape, rng):
     return x, rng.random(shape).astype("float32")
 
 
-def compare(engine, cost, x, y, relaxation, limits, *, rtol, **options):
+def assert_equals_reference(engine, cost, x, y, relaxation, limits, *, rtol, **options):
     """Marginals, scalings and terms against the reference in float64."""
     wide = {name: value.astype(float) if name == "log_u" else value for name, value in options.items()}
     expected = transport_tensor(
@@ -86,7 +86,9 @@ def test_short_fibers_equal_the_reference(kind, shape, warm, tol, alpha, rng):
     limits = TransportLimits(12, tol)
     relaxation = Relaxation(0.02, alpha, 1.0)
     options = {"share": 0.5, "start": 1.0, "log_u": start, "warm": warm}
-    compare(Interpreted(), costs(kind, shape[1], rng), x, y, relaxation, limits, rtol=1e-6, **options)
+    assert_equals_reference(
+        Interpreted(), costs(kind, shape[1], rng), x, y, relaxation, limits, rtol=1e-6, **options
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_fibers_of_many_chunks_equal_the_reference(shape, warm, tol, alpha, rng)
     start = np.where(x > 0, rng.normal(size=shape), -np.inf).astype("float32")
     options = {"share": 0.5, "start": 1.0, "log_u": start, "warm": warm}
     limits = TransportLimits(7, tol)
-    compare(
+    assert_equals_reference(
         Interpreted(),
         costs("grid", shape[1], rng),
         x,
@@ -114,7 +116,9 @@ def test_programs_take_one_block_of_long_fibers_after_the_other(monkeypatch, rng
     monkeypatch.setattr(launch, "_SCRATCH", 1)
     x, y = columns_of((3, 260, 3), rng)
     limits = TransportLimits(2, 0.0)
-    compare(Interpreted(), costs("grid", 260, rng), x, y, Relaxation(0.02, 1.0, 1.0), limits, rtol=1e-6)
+    assert_equals_reference(
+        Interpreted(), costs("grid", 260, rng), x, y, Relaxation(0.02, 1.0, 1.0), limits, rtol=1e-6
+    )
 
 
 def test_long_columns_that_float32_does_not_hold_are_solved_in_float64(rng):
@@ -125,14 +129,16 @@ def test_long_columns_that_float32_does_not_hold_are_solved_in_float64(rng):
     assert needs_no_help(kernel.form(), 260)
     options = {"log_u": start, "warm": True}
     with engine._alone():
-        compare(engine, cost, x, y, Relaxation(0.01, 1.0, 1.0), TransportLimits(2, 0.0), rtol=1e-6, **options)
+        assert_equals_reference(
+            engine, cost, x, y, Relaxation(0.01, 1.0, 1.0), TransportLimits(2, 0.0), rtol=1e-6, **options
+        )
 
 
 @pytest.mark.parametrize("kind", ["grid", "any"])
 def test_fewer_digits_only_where_asked_for(kind, rng):
     x, y = columns_of((4, 16, 2), rng)
     relaxation, limits = Relaxation(0.02, 1.0, 1.0), TransportLimits(10, 0.0)
-    compare(Interpreted("high"), costs(kind, 16, rng), x, y, relaxation, limits, rtol=5e-4)
+    assert_equals_reference(Interpreted("high"), costs(kind, 16, rng), x, y, relaxation, limits, rtol=5e-4)
 
 
 def hard_columns(rng, size=32):
@@ -152,14 +158,14 @@ def test_columns_that_float32_does_not_hold_are_solved_in_float64(scalings, rng)
     start = np.where(x > 0, 60 + 20 * rng.normal(size=x.shape), -np.inf).astype("float32")
     limits = TransportLimits(scalings, 0.0)
     options = {"log_u": start, "warm": True}
-    compare(engine, cost, x, y, Relaxation(0.01, 1.0, 1.0), limits, rtol=1e-6, **options)
+    assert_equals_reference(engine, cost, x, y, Relaxation(0.01, 1.0, 1.0), limits, rtol=1e-6, **options)
 
 
 def test_columns_beyond_float64_climb_to_logarithms_unless_nobody_can_look(rng):
     x, y = hard_columns(rng)
     engine, cost = Interpreted(), costs("grid", 32, rng)
     relaxation, limits = Relaxation(5e-4, 1.0, 1.0), TransportLimits(5, 0.0)
-    compare(engine, cost, x, y, relaxation, limits, rtol=1e-5)
+    assert_equals_reference(engine, cost, x, y, relaxation, limits, rtol=1e-5)
     with engine._alone():
         found = transport_tensor(engine, cost, x, y, 1, relaxation, limits)
     assert bool(torch.isnan(found[2].by_leading).any())
@@ -191,7 +197,7 @@ def interpreted(monkeypatch):
     return engine
 
 
-def fits(model, X):
+def assert_fits_equal(model, X):
     expected = model.set_params(engine="numpy", dtype="float32").fit(X)
     arrays, curve = expected.factors_, expected.objective_curve_
     found = model.set_params(engine="torch").fit(X)
@@ -205,7 +211,7 @@ def test_recorded_fits_equal_the_reference(interpreted, rng):
     model = GWNTF(
         3, costs=(None, "grid", "grid"), graph_reg=2.0, inner_iter=3, max_iter=3, tol=0, random_state=0
     )
-    fits(model, X)
+    assert_fits_equal(model, X)
     assert interpreted.replayed == 3
 
 
@@ -213,19 +219,23 @@ def test_recorded_fits_transport_long_modes_without_looking(interpreted, rng):
     X = rng.random((140, 3, 4)) * (rng.random((140, 3, 4)) > 0.2)
     X[5] = 0
     costs = ("cosine", None, "grid")
-    fits(GWNTF(3, costs=costs, graph_reg=1.0, max_iter=3, tol=0, random_state=1, transport_tol=0), X)
+    assert_fits_equal(
+        GWNTF(3, costs=costs, graph_reg=1.0, max_iter=3, tol=0, random_state=1, transport_tol=0), X
+    )
     assert interpreted.replayed == 3
 
 
 def test_fibers_that_nobody_looked_at_bring_the_plain_step_back(interpreted, rng):
     X = rng.random((6, 16, 2)) * (rng.random((6, 16, 2)) > 0.5) + 1e-6
-    fits(GWNTF(2, costs=(None, "grid", None), reg=5e-4, graph_reg=0, max_iter=3, tol=0, random_state=0), X)
+    assert_fits_equal(
+        GWNTF(2, costs=(None, "grid", None), reg=5e-4, graph_reg=0, max_iter=3, tol=0, random_state=0), X
+    )
     assert interpreted.replayed == 1
 
 
 @pytest.mark.parametrize("model", [NCP(3), GNCP(3, graph_reg=2.0), GWNTF(3, costs=(None, None, None))])
 def test_fits_without_transport_are_recorded_too(model, interpreted, rng):
-    fits(model.set_params(max_iter=4, tol=0, random_state=0), rng.random((15, 4, 5)))
+    assert_fits_equal(model.set_params(max_iter=4, tol=0, random_state=0), rng.random((15, 4, 5)))
     assert interpreted.replayed == 4
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gwntf.core import Array, Relaxation
 from gwntf.engines import Engine
@@ -169,33 +169,42 @@ def _solve(
     else:
         even = domain.from_log(xp.full_like(x_phi, -math.log(x_phi.shape[0])), 1)
         u = domain.quotient(x_phi, domain.apply(even), phi)
-    u, v, kv = loop(xp, domain, x_phi, y_psi, u, phi, psi, max_iter, tol)
+    u, v, kv = loop(xp, _Equations(domain, x_phi, y_psi, phi, psi), u, max_iter, tol)
     ku = domain.apply(u, transposed=True)
     solved = (domain.to_log(u, 0), domain.to_log(v, 1), domain.product(u, kv), domain.product(v, ku))
     return solved, domain.sound(u, v, kv, ku, x, y)
 
 
-def _loop(
-    xp: Any,
-    domain: Domain,
-    x_phi: Array,
-    y_psi: Array,
-    u: Array,
-    phi: float,
-    psi: float,
-    max_iter: int,
-    tol: float,
-) -> tuple[Array, Array, Array]:
+class _Equations(NamedTuple):
+    """The two scaling equations of some columns."""
+
+    domain: Domain
+    x_phi: Array
+    y_psi: Array
+    phi: float
+    psi: float
+
+    def step(self, u: Array) -> tuple[Array, Array, Array]:
+        """One scaling: the next U, with V and K V on the way to it."""
+        v = self.domain.quotient(self.y_psi, self.domain.apply(u, transposed=True), self.psi)
+        kv = self.domain.apply(v)
+        return self.domain.quotient(self.x_phi, kv, self.phi), v, kv
+
+    def of(self, columns: Array) -> _Equations:
+        """Return those of some of the columns."""
+        return self._replace(x_phi=self.x_phi[:, columns], y_psi=self.y_psi[:, columns])
+
+
+def _loop(xp: Any, equations: _Equations, u: Array, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
     """Alternate the two scaling equations from U to U; columns leave as they settle."""
     done: tuple[Array, Array, Array] | None = None
     active = None
     for iteration in range(1, max_iter + 1):
-        v = domain.quotient(y_psi, domain.apply(u, transposed=True), psi)
-        kv = domain.apply(v)
-        last, u = u, domain.quotient(x_phi, kv, phi)
+        last = u
+        u, v, kv = equations.step(u)
         if tol == 0 or iteration % CHECK_EVERY or iteration == max_iter:
             continue
-        going = _where(xp, ~_settled(xp, domain, last, u, kv, tol))
+        going = _where(xp, ~_settled(xp, equations.domain, last, u, kv, tol))
         if going.shape[0] == u.shape[1]:
             continue
         if done is None or active is None:
@@ -203,7 +212,8 @@ def _loop(
         else:
             _put(done, active, (u, v, kv))
             active = active[going]
-        u, v, kv, x_phi, y_psi = (a[:, going] for a in (u, v, kv, x_phi, y_psi))
+        u, v, kv = (a[:, going] for a in (u, v, kv))
+        equations = equations.of(going)
         if going.shape[0] == 0:
             break
     if done is None or active is None:
@@ -213,28 +223,19 @@ def _loop(
 
 
 def _loop_blindly(
-    xp: Any,
-    domain: Domain,
-    x_phi: Array,
-    y_psi: Array,
-    u: Array,
-    phi: float,
-    psi: float,
-    max_iter: int,
-    tol: float,
+    xp: Any, equations: _Equations, u: Array, max_iter: int, tol: float
 ) -> tuple[Array, Array, Array]:
     """`_loop` in which settled columns go on and what they had is kept."""
     kept: tuple[Array, ...] = ()
     done = xp.zeros_like(u[0, :], dtype=xp.bool)
     for iteration in range(1, max_iter + 1):
-        v = domain.quotient(y_psi, domain.apply(u, transposed=True), psi)
-        kv = domain.apply(v)
-        last, u = u, domain.quotient(x_phi, kv, phi)
+        last = u
+        u, v, kv = equations.step(u)
         if tol > 0 and iteration % CHECK_EVERY == 0 and iteration < max_iter:
             kept = tuple(
                 xp.where(done, old, new) for old, new in zip(kept or (u, v, kv), (u, v, kv), strict=True)
             )
-            done = done | _settled(xp, domain, last, u, kv, tol)
+            done = done | _settled(xp, equations.domain, last, u, kv, tol)
     if not kept:
         return u, v, kv
     u, v, kv = (xp.where(done, old, new) for old, new in zip(kept, (u, v, kv), strict=True))

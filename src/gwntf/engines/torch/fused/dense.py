@@ -1,7 +1,7 @@
 """Transport of short fibers under any kernel: a tile of fibers goes through all scalings on the matrix units.
 
-A tile is (fibers, places), padded to a power of two; the kernel is zero beyond the fiber. The arithmetic is that of
-`transport.scaling` in plain numbers, and columns are judged by the rules of `transport.domains`.
+A tile is (fibers, places), padded to a power of two; the kernel is zero beyond the fiber. To what works on fibers in
+registers (`entries`) it is a tuple of one block, a place for each part.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from gwntf.engines.torch.fused.arithmetic import (
-    LOG_2,
-    NEGLIGIBLE,
-    divide_by_power,
-    held,
-    hidden,
-    mass_times_log2,
-    natural_log,
-    positive,
-    raise_to,
-    times_tiny,
+from gwntf.engines.torch.fused.arithmetic import NEGLIGIBLE, natural_log, raise_to
+from gwntf.engines.torch.fused.entries import (
+    chosen,
+    clear,
+    data_side,
+    divide,
+    judge,
+    model_side,
+    most_hidden,
+    move,
+    settled,
+    store_terms,
+    zeros_like,
 )
 
 _LIFT, _LOWER = tl.constexpr(2.0**24), tl.constexpr(2.0**-24)
@@ -27,18 +29,48 @@ _LIFT, _LOWER = tl.constexpr(2.0**24), tl.constexpr(2.0**-24)
 
 
 @triton.jit
-def product(rows, lifted, PRECISION: tl.constexpr):
-    """Rows times a kernel."""
-    return tl.dot(rows, lifted, input_precision=PRECISION) * _LOWER
+def product(tile, lifted, PRECISION: tl.constexpr):
+    """Fibers times a kernel."""
+    return (tl.dot(tile[0], lifted, input_precision=PRECISION) * _LOWER,)
 
 
 @triton.jit
-def clear(given, product, counted, units, SIZE: tl.constexpr):
-    """Whether a column stayed finite and its products are well above the smallest normal number."""
-    summed = tl.sum(given, axis=1)
-    floor = times_tiny(tl.maximum(units * summed, SIZE))
-    good = held(product) & ((product > floor[:, None]) | (counted == 0.0))
-    return held(summed) & (tl.min(good.to(tl.int32), axis=1) > 0)
+def load_lifted(matrix, i, SIZE: tl.constexpr):
+    """Read a kernel, zero beyond the fiber."""
+    places = (i < SIZE)[:, None] & (i < SIZE)[None, :]
+    return tl.load(matrix + i[:, None] * SIZE + i[None, :], mask=places, other=0.0) * _LIFT
+
+
+@triton.jit
+def start(log_u, at, wanted, xp, forward, offset, first, power, rest,
+          WARM: tl.constexpr, EXACT: tl.constexpr, NATIVE: tl.constexpr, PRECISION: tl.constexpr):  # fmt: skip
+    """U of the last call, or the one that follows from a constant V."""
+    if WARM:
+        return (tl.exp(tl.load(log_u + at, mask=wanted, other=float("-inf")) - offset),)
+    v = (tl.zeros_like(xp[0]) + first,)
+    return divide(xp, product(v, forward, PRECISION), power, rest, EXACT, NATIVE)
+
+
+@triton.jit
+def iterate(u, xp, yp, forward, backward, phi, psi, phi_rest, psi_rest, scalings, tol, check_every,
+            CHECKS: tl.constexpr, EXACT: tl.constexpr, NATIVE: tl.constexpr, PRECISION: tl.constexpr):  # fmt: skip
+    """All scalings but the last; a settled column keeps the U from which it settled."""
+    done = tl.sum(xp[0], axis=1) < 0
+    iteration, going = 1, 1
+    while (iteration < scalings) & (going > 0):
+        v = divide(yp, product(u, backward, PRECISION), psi, psi_rest, EXACT, NATIVE)
+        kv = product(v, forward, PRECISION)
+        now = divide(xp, kv, phi, phi_rest, EXACT, NATIVE)
+        if CHECKS:
+            if iteration % check_every == 0:
+                moved, mass = move(u, now, kv)
+                done = done | settled(moved, mass, tol)
+                going = tl.sum(1 - done.to(tl.int32))
+            u = chosen(done, u, now)
+        else:
+            u = now
+        iteration += 1
+    return u
 
 
 @triton.jit
@@ -53,58 +85,31 @@ def transport(X, Y, log_u, marginal, terms, sound, columns, after, matrix, trans
     inside = c < columns
     wanted = inside[:, None] & (i < SIZE)[None, :]
     at = ((c // after).to(tl.int64) * (SIZE * after) + c % after)[:, None] + i[None, :] * after
-    places = (i < SIZE)[:, None] & (i < SIZE)[None, :]
     # rows of fibers are multiplied from the right: v K' is K v, and u K is K' u
-    forward = tl.load(transposed + i[:, None] * SIZE + i[None, :], mask=places, other=0.0) * _LIFT
-    backward = tl.load(matrix + i[:, None] * SIZE + i[None, :], mask=places, other=0.0) * _LIFT
-    x = tl.load(X + at, mask=wanted, other=0.0)
-    xp = raise_to(x, phi_rest, x_factor, NATIVE)
-    x_sum = tl.sum(x.to(tl.float64), axis=1)
-    y = tl.load(Y + at, mask=wanted, other=0.0)
-    yp = raise_to(y, psi_rest, y_factor, NATIVE)
-    if WARM:
-        u = tl.exp(tl.load(log_u + at, mask=wanted, other=float("-inf")) - offset_u)
-    else:
-        kv = product(tl.full((BLOCK, 2**BITS), 1.0, tl.float32) * first, forward, PRECISION)
-        u = divide_by_power(xp, kv, phi, phi_rest, EXACT, NATIVE)
-    done = x_sum < 0
-    iteration, going = 1, 1
-    while (iteration < scalings) & (going > 0):
-        ku = product(u, backward, PRECISION)
-        v = divide_by_power(yp, ku, psi, psi_rest, EXACT, NATIVE)
-        kv = product(v, forward, PRECISION)
-        now = divide_by_power(xp, kv, phi, phi_rest, EXACT, NATIVE)
-        if CHECKS:
-            if iteration % check_every == 0:
-                moved = tl.sum(tl.abs(now - u) * kv, axis=1)
-                done = done | ((moved > tol * tl.sum(now * kv, axis=1)) == 0)
-                going = tl.sum(1 - done.to(tl.int32))
-            u = tl.where(done[:, None], u, now)
-        else:
-            u = now
-        iteration += 1
-    ku = product(u, backward, PRECISION)
-    v = tl.where(x_sum[:, None] > 0, divide_by_power(yp, ku, psi, psi_rest, EXACT, NATIVE), 0.0)
+    forward, backward = load_lifted(transposed, i, SIZE), load_lifted(matrix, i, SIZE)
+    x, y = tl.load(X + at, mask=wanted, other=0.0), tl.load(Y + at, mask=wanted, other=0.0)
+    x_sum, y_sum = tl.sum(x.to(tl.float64), axis=1), tl.sum(y.to(tl.float64), axis=1)
+    xp, yp = (raise_to(x, phi_rest, x_factor, NATIVE),), (raise_to(y, psi_rest, y_factor, NATIVE),)
+    yp = chosen(x_sum > 0, yp, zeros_like(yp))
+    u = start(log_u, at, wanted, xp, forward, offset_u, first, phi, phi_rest, WARM, EXACT, NATIVE, PRECISION)
+    u = iterate(u, xp, yp, forward, backward, phi, psi, phi_rest, psi_rest, scalings, tol, check_every,
+                CHECKS, EXACT, NATIVE, PRECISION)  # fmt: skip
+    v = divide(yp, product(u, backward, PRECISION), psi, psi_rest, EXACT, NATIVE)
     kv = product(v, forward, PRECISION)
-    u = divide_by_power(xp, kv, phi, phi_rest, EXACT, NATIVE)
+    u = divide(xp, kv, phi, phi_rest, EXACT, NATIVE)
     ku = product(u, backward, PRECISION)
-    lost = tl.sum(hidden(u, xp, kv) + hidden(v, yp, ku), axis=1)
-    phi_sum = tl.sum((u * kv).to(tl.float64), axis=1)
-    good = clear(v, kv, xp, units, SIZE) & clear(u, ku, yp, units, SIZE) & (lost <= phi_sum * NEGLIGIBLE)
+    phi_sum, entropy_u = data_side(u, kv, NATIVE)
+    moved, psi_sum, entropy_v, against = model_side((y,), v, ku, NATIVE)
+    total, fine, least = judge(v, kv, xp)
+    good = clear(total, fine, least, units, SIZE) & (most_hidden(u, xp, kv) <= phi_sum * NEGLIGIBLE)
+    total, fine, least = judge(u, ku, yp)
+    good = good & clear(total, fine, least, units, SIZE) & (most_hidden(v, yp, ku) <= phi_sum * NEGLIGIBLE)
     good = good | (x_sum == 0)
     tl.store(sound + c, good, mask=inside)
     written = wanted & good[:, None]
     if KEEP:
-        tl.store(log_u + at, natural_log(u, offset_u, NATIVE), mask=written)
-    moved = v * ku
+        tl.store(log_u + at, natural_log(u[0], offset_u, NATIVE), mask=written)
     old = tl.load(marginal + at, mask=wanted, other=0.0)
-    tl.store(marginal + at, old + share * moved, mask=written)
-    y_sum = tl.sum(y.to(tl.float64), axis=1)
-    psi_sum = tl.sum(moved.to(tl.float64), axis=1)
-    entropy = tl.sum(mass_times_log2(u * kv, u, NATIVE), axis=1) * LOG_2 + offset_u * phi_sum
-    entropy_v = tl.sum(mass_times_log2(moved, v, NATIVE), axis=1) * LOG_2 + offset_v * psi_sum
-    against = tl.sum(mass_times_log2(moved, moved / positive(y), NATIVE), axis=1) * LOG_2
-    tl.store(terms + c, reg * (entropy + entropy_v - psi_sum), mask=inside)
-    data = x_sum * 0 if BALANCED else alpha * (x_sum - phi_sum) - reg * entropy
-    tl.store(terms + columns + c, data, mask=inside)
-    tl.store(terms + 2 * columns + c, beta * (against - psi_sum + y_sum), mask=inside)
+    tl.store(marginal + at, old + share * moved[0], mask=written)
+    store_terms(terms, c, columns, inside, x_sum, y_sum, phi_sum, psi_sum, entropy_u, entropy_v, against,
+                offset_u, offset_v, reg, alpha, beta, BALANCED)  # fmt: skip

@@ -1,4 +1,4 @@
-"""What transports under an exponential kernel do to the entries of fibers in registers, and how a column is judged.
+"""What the fused transports do to the entries of fibers in registers, and how a column is judged.
 
 Fibers are tuples of blocks (fibers, parts) as in `fibers`; they may be a stretch of longer ones. The arithmetic is that
 of `transport.scaling` in plain numbers, and columns are judged by the rules of `transport.domains`.
