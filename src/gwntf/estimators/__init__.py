@@ -1,8 +1,8 @@
 """The factorizations as scikit-learn estimators.
 
 May import `distances`, `solvers` and everything below them. Start with `methods` and `gwntf`: each class is
-put together from `parts` (an order, a loss, a graph) over `base`, which holds what all factorizations
-share; `sklearn_compat` is the one file that touches scikit-learn's less public parts.
+put together from `parts` (an order, a loss, a graph) over `base`, which holds the fit of all factorizations,
+and `fitted`, what they do afterwards; `sklearn_compat` is the one file that touches scikit-learn's less public parts.
 """
 
 from gwntf.estimators.gwntf import GWNTF

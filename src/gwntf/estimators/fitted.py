@@ -1,0 +1,215 @@
+"""What a fitted factorization does with new samples: embeds, labels, rebuilds and fills them."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from abc import abstractmethod
+from functools import cached_property
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from gwntf.core import Array, FloatArray, InputError
+from gwntf.engines import Engine, is_foreign, to_host
+from gwntf.estimators.labels import Training, assign, check_clusters, nearest_label
+from gwntf.geometry import Ties
+from gwntf.problem import DataTensor, KruskalRows, SparseTensor, as_real_array, fill_missing, khatri_rao
+from gwntf.solvers import LossSpec, Problem, Stopping, project
+
+
+class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
+    """The part of `base.Factorization` that begins where its fit ends."""
+
+    n_components: int
+    n_clusters: int | None
+    assign_labels: str
+    sample_norm: str | None
+    max_iter: int
+    tol: float
+    random_state: Any
+
+    factors_: list[Array]
+    embedding_: Array
+    _layout: tuple[int, ...]
+    _seen: Training
+
+    @abstractmethod
+    def _engine(self, given: Any) -> Engine:
+        """Return the engine for these data."""
+
+    @abstractmethod
+    def _tensor(self, X: Any, engine: Engine, *, reset: bool) -> DataTensor:
+        """Check X, bring it to the engine and fold its rows."""
+
+    @abstractmethod
+    def _loss_of_new_samples(self) -> LossSpec:
+        """Specify the loss for samples that come after the fit."""
+
+    def _ties(self, tensor: DataTensor) -> Ties | None:  # noqa: ARG002
+        """Return what ties new samples to those of the fit; without `parts.Graph` nothing does."""
+        return None
+
+    def _refined(self, labels: NDArray[np.int_]) -> NDArray[np.int_]:
+        """Return better labels near those of the embedding; without `parts.Graph` there are none."""
+        return labels
+
+    def predict(self, X: Any) -> NDArray[np.int_]:
+        """Give new samples the cluster labels of the nearest training samples.
+
+        Each sample takes the label of the training sample whose embedding has the nearest direction, both embedded by
+        `transform`: the embedding of the fit may know a graph that `transform` does not. Labels are those of
+        `fit_predict`; after a plain `fit` they are found on the first call. Until that call the estimator refers to
+        the X of `fit`, which must stay as it was, and from then on holds its embedding.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples of the shape seen in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        engine = self._engine(X)
+        with engine.session(X):
+            embedding = engine.to_numpy(self._embed(X, engine)[0])
+        labels = self._training_labels()
+        return nearest_label(embedding, self._training_rows(), labels)
+
+    def transform(self, X: Any) -> Array:
+        """Embed new samples with the other factors fixed and no graph, unless `extend_graph` is set.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples of the shape seen in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            Of the kind of X, in normalised scale (see `sample_norm`); each sample is independent of the others and
+            stops by the rule of the fit (`max_iter`, `tol`).
+        """
+        engine = self._engine(X)
+        with engine.session(X):
+            return engine.as_given(self._embed(X, engine)[0], X)
+
+    def inverse_transform(self, Z: Any) -> Array:
+        """Return the model of embedded samples, in normalised scale and in the layout of the X of `fit`."""
+        check_is_fitted(self)
+        engine = self._engine(Z)
+        with engine.session(Z):
+            embedding = engine.asarray(Z if is_foreign(Z) else as_real_array(Z, "Z"))
+            width = self.embedding_.shape[1]
+            if embedding.ndim != 2 or embedding.shape[1] != width:
+                raise InputError("Z", f"shape {tuple(embedding.shape)}", f"shape (n_samples, {width})")
+            if not bool(engine.xp.all(engine.xp.isfinite(embedding))):
+                raise InputError("Z", "entries that are not finite", "finite numbers")
+            return engine.as_given(self._model(engine, embedding), Z)
+
+    def reconstruct(self, X: Any) -> Array:
+        """Transform X, invert, and give each sample its own scale back; missing entries come filled in.
+
+        The answer is dense, also where X is sparse.
+        """
+        engine = self._engine(X)
+        with engine.session(X):
+            embedding, scale, _ = self._embed(X, engine)
+            return engine.as_given(self._model(engine, embedding * scale[:, None]), X)
+
+    def impute(self, X: Any) -> Array:
+        """Return new samples with their missing entries taken from `reconstruct`, the others as they were given."""
+        engine = self._engine(X)
+        with engine.session(X):
+            return engine.as_given(self._fill(*self._embed(X, engine)), X)
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
+        """Minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries."""
+        engine = self._engine(X)
+        with engine.session(X):
+            embedding, scale, tensor = self._embed(X, engine)
+            return -tensor.relative_error(self._rows(embedding, scale, tensor))
+
+    def _model(self, engine: Engine, embedding: Array) -> Array:
+        """Return the model of embedded samples, in the wider of the two number types and in the layout of X."""
+        components = engine.asarray(self.components_)
+        wide = np.result_type(engine.dtype(embedding), engine.dtype(components))
+        rows = engine.asarray(embedding, wide) @ engine.asarray(components, wide)
+        return rows.reshape(rows.shape[0], *self._layout)
+
+    def _rows(self, embedding: Array, scale: Array, tensor: DataTensor) -> KruskalRows:
+        """Return the model of samples, each in its own scale, in the order of `tensor`."""
+        rest = [tensor.engine.asarray(factor, tensor.dtype) for factor in self.factors_[1:]]
+        return KruskalRows([embedding * scale[:, None], *rest])
+
+    def _fill(self, embedding: Array, scale: Array, tensor: DataTensor) -> Array:
+        """Fill the holes of samples with their model, in the layout of the X of `fit`."""
+        if isinstance(tensor, SparseTensor):
+            raise InputError("X", "a sparse array, whose entries all count as observed", "a dense array")
+        return fill_missing(tensor, self._rows(embedding, scale, tensor)).reshape(-1, *self._layout)
+
+    def _embed(self, X: Any, engine: Engine) -> tuple[Array, Array, DataTensor]:
+        """Embedding and scale of new samples, and the samples as a tensor."""
+        check_is_fitted(self)
+        raw = self._tensor(X, engine, reset=False)
+        embedding, scale, unsettled = self._project(raw)
+        if unsettled and self.tol > 0:
+            message = (
+                f"{unsettled} of {len(embedding)} new samples had not settled: raise `max_iter` or `tol`."
+            )
+            warnings.warn(message, ConvergenceWarning, stacklevel=outside())
+        return embedding, scale, raw
+
+    def _project(self, raw: DataTensor) -> tuple[Array, Array, int]:
+        """Embedding and scale of samples as new ones, and how many had not settled."""
+        tensor, scale = raw.normalised(self.sample_norm)
+        problem = Problem(tensor, self._loss_of_new_samples())
+        stopping, ties = Stopping(self.max_iter, self.tol), self._ties(tensor)
+        embedding, unsettled = project(problem, self.factors_[1:], stopping, raw.engine, ties)
+        return embedding, scale, unsettled
+
+    @cached_property
+    def components_(self) -> Array:
+        """Khatri-Rao product of all factors but the samples', one row per component; formed when it is asked for."""
+        check_is_fitted(self)
+        engine = self._engine(self.embedding_)
+        return engine.as_given(khatri_rao([engine.asarray(f) for f in self.factors_[1:]]).T, self.embedding_)
+
+    @property
+    def _clusters(self) -> int:
+        return self.n_components if self.n_clusters is None else self.n_clusters
+
+    def _training_labels(self) -> NDArray[np.int_]:
+        """Label the training samples, once."""
+        if self._seen.labels is None:
+            n_samples, rank = self.embedding_.shape
+            check_clusters(self._clusters, n_samples, rank, self.assign_labels)
+            embedding = to_host(self.embedding_)
+            labels = assign(embedding, self._clusters, self.assign_labels, self.random_state)
+            self._seen.labels = self._refined(labels)
+        return self._seen.labels
+
+    def _training_rows(self) -> FloatArray:
+        """Embed the training samples as new ones, once."""
+        seen = self._seen
+        if seen.rows is None:
+            engine = self._engine(seen.given)
+            with engine.session(seen.given):
+                raw = self._tensor(seen.given, engine, reset=False)
+                seen.rows, seen.given = engine.to_numpy(self._project(raw)[0]), None
+        return seen.rows
+
+
+def outside() -> int:
+    """Return the level of the first caller that is not of this library, for a warning in the calling function."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("gwntf."):
+        frame, level = frame.f_back, level + 1
+    return level
