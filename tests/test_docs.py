@@ -12,6 +12,7 @@ from benchmarks.held_out import body as body_of_held_out
 from benchmarks.report import SCALING
 from benchmarks.report import body as body_of_report
 from benchmarks.stability import body as body_of_stability
+from benchmarks.tried import body as body_of_tried
 
 from gwntf.evaluation import SCORES
 
@@ -177,6 +178,10 @@ def test_new_samples_page_shows_the_committed_scores():
             )
         )
         assert tied > plain > nmf
+
+
+def test_clustering_page_shows_what_was_tried():
+    assert body_of_tried(bench_results("tried")["scores"]) in (ROOT / "docs" / "clustering.md").read_text()
 
 
 def test_scaling_page_shows_the_committed_figures():
