@@ -70,6 +70,8 @@ def test_powers_of_zero_and_of_huge_numerators(dtype):
     out = np.empty_like(x)
     divide_by_powers(np.array([1.0, 1e30, 1e-30], dtype), x, dtype(0.99), out)
     np.testing.assert_allclose(out, [0, 1e30**0.01, 1e-30**0.01], rtol=1e-5)
+    divide_by_powers(np.ones(3, dtype), np.array([np.inf, 1, 0], dtype), dtype(0.99), out)
+    np.testing.assert_array_equal(out, [np.nan, 1, 0])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -68,6 +68,23 @@ def test_hard_float32_columns_are_found_out_and_solved_in_wider_numbers(name, re
 
 
 @every_engine
+@pytest.mark.parametrize("sign", [1, -1])
+def test_starts_that_float32_does_not_hold_are_not_cut_to_what_it_holds(name, sign, rng):
+    x, y = (rng.random((1, 8, 120)).astype("float32") + 0.1 for _ in range(2))
+    start = np.broadcast_to(sign * np.linspace(50, 130, 120, dtype="float32"), x.shape)
+    relaxation, limits = Relaxation(0.01, 1.0, 1.0), TransportLimits(3, 0.0)
+    found, expected = (
+        transport_tensor(
+            engine, grid_cost(8), *(array.astype(dtype) for array in (x, y)), 1, relaxation, limits,
+            log_u=start.astype(dtype), warm=True,
+        )
+        for engine, dtype in ((get_engine(name), "float32"), (REFERENCE, "float64"))
+    )  # fmt: skip
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
+
+
+@every_engine
 def test_columns_that_float64_does_not_hold_are_solved_on_logarithms(name, rng):
     """At reg = 1e-4 a dense and a separable kernel underflow even in float64."""
     x, y = rng.random((12, 30)), rng.random((12, 30))

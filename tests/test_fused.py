@@ -161,6 +161,18 @@ def test_columns_that_float32_does_not_hold_are_solved_in_float64(scalings, rng)
     assert_equals_reference(engine, cost, x, y, Relaxation(0.01, 1.0, 1.0), limits, rtol=1e-6, **options)
 
 
+@pytest.mark.parametrize("kind", ["grid", "any"])
+def test_products_too_large_to_be_inverted_are_not_held(kind, rng):
+    x, y = (rng.random((1, 8, 120)).astype("float32") + 0.1 for _ in range(2))
+    start = np.broadcast_to(np.linspace(50, 100, 120, dtype="float32"), x.shape)
+    options = {"log_u": start, "warm": True}
+    limits = TransportLimits(3, 0.0)
+    cost = costs(kind, 8, rng)
+    assert_equals_reference(
+        Interpreted(), cost, x, y, Relaxation(0.01, 1.0, 1.0), limits, rtol=1e-6, **options
+    )
+
+
 def test_columns_beyond_float64_climb_to_logarithms_unless_nobody_can_look(rng):
     x, y = hard_columns(rng)
     engine, cost = Interpreted(), costs("grid", 32, rng)

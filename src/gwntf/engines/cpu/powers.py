@@ -193,14 +193,14 @@ def _exp2_of(y):
 
 @njit(**JIT)
 def divide_by_powers(numerator, x, p, out):
-    """Out = numerator / x ** p, zero where x is zero; flat arrays that do not overlap."""
+    """Out = numerator / x ** p, zero where x is zero, not a number where x is infinite; arrays do not overlap."""
     one, zero = x.dtype.type(1), x.dtype.type(0)
     bits = x.dtype.type(2.0**16 if x.itemsize == 4 else 2.0**41)
     short = x.dtype.type(np.floor(p * bits) / bits)
     for j in range(x.size):
         d = x[j]
         positive = d > zero
-        y = over_power(numerator[j], d if positive else one, p, short)
+        y = over_power(numerator[j], d if positive else one, p, short) + (d - d)
         out[j] = y if positive else zero
 
 

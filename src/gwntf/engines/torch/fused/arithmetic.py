@@ -12,10 +12,9 @@ import triton.language as tl
 LOG_2 = tl.constexpr(0.6931471805599453)
 NEGLIGIBLE = tl.constexpr(2.0**-30)
 """Part of a marginal that may be lost."""
-_TINY, _HUGE = tl.constexpr(1.1754943508222875e-38), tl.constexpr(3.4028234663852886e38)
-_WIDE_TINY, _WIDE_HUGE = tl.constexpr(2.2250738585072014e-308), tl.constexpr(1.7976931348623157e308)
-_LEAST, _WIDE_LEAST = tl.constexpr(2.0**125), tl.constexpr(2.0**1021)
-"""Numbers whose inverse is normal."""
+_TINY, _WIDE_TINY = tl.constexpr(1.1754943508222875e-38), tl.constexpr(2.2250738585072014e-308)
+_LARGE, _WIDE_LARGE = tl.constexpr(2.0**125), tl.constexpr(2.0**1021)
+"""Largest numbers that are divided by: their inverses are normal."""
 
 
 @triton.jit
@@ -36,10 +35,10 @@ def times_tiny(x):
 
 @triton.jit
 def held(x):
-    """Whether x is finite, for a nonnegative x."""
+    """Whether `divide_by_power` takes a nonnegative x as it is; neither infinity nor what is not a number is."""
     if x.dtype == tl.float64:
-        return x <= _WIDE_HUGE
-    return x <= _HUGE
+        return x <= _WIDE_LARGE
+    return x <= _LARGE
 
 
 @triton.jit
@@ -77,19 +76,21 @@ def inverse(x, NATIVE: tl.constexpr):
 
 @triton.jit
 def divide_by_power(raised, product, power, rest, EXACT: tl.constexpr, NATIVE: tl.constexpr):
-    """Return raised / product^power, given rest = 1 - power.
+    """Return raised / product^power, given rest = 1 - power; not a number where the product is not held.
 
     A logarithm has few digits where it is large. Near power one, product^rest / product has the error of `rest` times
     the logarithm and costs an inverse more, where the plain product^-power has that of the whole.
     """
     if product.dtype == tl.float64:
-        base = tl.minimum(positive(product), _WIDE_LEAST)
+        base = tl.minimum(positive(product), _WIDE_LARGE)
     else:
-        base = tl.minimum(positive(product), _LEAST)
+        base = tl.minimum(positive(product), _LARGE)
     logs = log2(base, NATIVE)
     if EXACT:
-        return raised * inverse(base, NATIVE) * exp2(rest * logs, NATIVE)
-    return raised * exp2(-power * logs, NATIVE)
+        moved = raised * inverse(base, NATIVE) * exp2(rest * logs, NATIVE)
+    else:
+        moved = raised * exp2(-power * logs, NATIVE)
+    return tl.where((base == product) | (raised == 0.0), moved, float("nan"))
 
 
 @triton.jit

@@ -101,7 +101,7 @@ def settled(moved, mass, tol):
 
 @triton.jit
 def judge(given, product, counted):
-    """Sum of the given entries, whether all products are finite, and the least of those that count."""
+    """Sum of the given entries, whether all products are held, and the least of those that count."""
     total, fine = given[0], held(product[0])
     least = tl.where(counted[0] == 0.0, float("inf"), product[0])
     for k in tl.static_range(1, len(given)):
@@ -113,7 +113,7 @@ def judge(given, product, counted):
 
 @triton.jit
 def clear(total, fine, least, units, size):
-    """Whether a column stayed finite and its products are well above the smallest normal number."""
+    """Whether a column was held and its products are well above the smallest normal number."""
     return held(total) & (fine > 0) & (least > times_tiny(tl.maximum(units * total, size)))
 
 
