@@ -9,7 +9,7 @@ from gwntf.distances import (
     wasserstein_matrix_distance,
     wasserstein_tensor_distance,
 )
-from gwntf.estimators import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, fit_many
+from gwntf.estimators import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, MiniBatchGWNTF, fit_many
 from gwntf.geometry import SeparableCost, neighbor_graph
 from gwntf.solvers import Iteration
 
@@ -26,6 +26,7 @@ __all__ = [
     "GwntfError",
     "InputError",
     "Iteration",
+    "MiniBatchGWNTF",
     "SeparableCost",
     "Status",
     "__version__",

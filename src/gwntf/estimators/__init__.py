@@ -8,5 +8,6 @@ and `fitted`, what they do afterwards; `sklearn_compat` is the one file that tou
 from gwntf.estimators.gwntf import GWNTF
 from gwntf.estimators.many import fit_many
 from gwntf.estimators.methods import GNCP, GNMF, NCP, NMF, SDNMF, SWIFT
+from gwntf.estimators.mini_batch import MiniBatchGWNTF
 
-__all__ = ["GNCP", "GNMF", "GWNTF", "NCP", "NMF", "SDNMF", "SWIFT", "fit_many"]
+__all__ = ["GNCP", "GNMF", "GWNTF", "NCP", "NMF", "SDNMF", "SWIFT", "MiniBatchGWNTF", "fit_many"]

@@ -155,14 +155,12 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
         """Fit each of some models that differ in nothing but their random numbers; this one states the problem."""
         self._validate_params()
-        for place, callback in enumerate(self.callbacks or ()):
-            if not callable(callback):
-                raise InputError(f"callbacks[{place}]", type(callback).__name__, "a callable")
+        self._check_callbacks()
         engine = self._engine(X)
         with engine.session(X):
             problem, scale = self._state(X, engine)
             stated = {name: value for name, value in vars(self).items() if name not in self.get_params()}
-            with self._watching(len(models)) as callbacks:
+            with self._watching(len(models) * self.n_init * self.max_iter) as callbacks:
                 rngs = [check_random_state(model.random_state) for model in models]
                 results = solve_each(
                     problem,
@@ -276,14 +274,19 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             return folded
         return check_values(engine, folded, missing=self.missing)
 
+    def _check_callbacks(self) -> None:
+        for place, callback in enumerate(self.callbacks or ()):
+            if not callable(callback):
+                raise InputError(f"callbacks[{place}]", type(callback).__name__, "a callable")
+
     @contextmanager
-    def _watching(self, fits: int) -> Iterator[list[Callback]]:
-        """Provide the user's callbacks, and a progress bar if wanted."""
+    def _watching(self, steps: int) -> Iterator[list[Callback]]:
+        """Provide the user's callbacks, and a progress bar of so many steps if wanted."""
         callbacks: list[Callback] = list(self.callbacks or ())
         if not self.progress:
             yield callbacks
             return
-        with ProgressBar(fits * self.n_init * self.max_iter) as bar:
+        with ProgressBar(steps) as bar:
             yield [*callbacks, bar]
 
     def _warn_unless_converged(self) -> None:

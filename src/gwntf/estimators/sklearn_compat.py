@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.cluster._spectral import cluster_qr, discretize
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils import _safe_indexing
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import _num_samples as count_samples
 from sklearn.utils.validation import validate_data
 
@@ -13,7 +16,16 @@ from gwntf.core import InputError
 from gwntf.engines import Engine, is_foreign, to_host
 from gwntf.problem import SparseTensor, as_sparse_tensor, check_shape, is_sparse, masked_to_nan
 
-__all__ = ["Interval", "StrOptions", "cluster_qr", "count_samples", "discretize", "estimator_data"]
+__all__ = [
+    "Interval",
+    "Options",
+    "StrOptions",
+    "cluster_qr",
+    "count_samples",
+    "discretize",
+    "estimator_data",
+    "take_samples",
+]
 
 
 def estimator_data(
@@ -48,6 +60,13 @@ def estimator_data(
         ensure_non_negative=True,
     )
     return engine.asarray(checked)
+
+
+def take_samples(X: Any, index: NDArray[np.intp]) -> Any:
+    """Return some samples, of arrays of any library, data frames and lists."""
+    if hasattr(X, "oindex"):  # zarr takes lists of places along an axis only so
+        return X.oindex[index]
+    return X[index] if hasattr(X, "shape") and not hasattr(X, "iloc") else _safe_indexing(X, index)
 
 
 def _sparse_data(estimator: Any, X: Any, *, engine: Engine, reset: bool, dtype: str | None) -> SparseTensor:

@@ -6,7 +6,7 @@ calls, `long_costs` chooses near-far costs.
 """
 
 from gwntf.solvers.callbacks import Callback, Iteration, ProgressBar
-from gwntf.solvers.initialization import INITS, with_mass_of
+from gwntf.solvers.initialization import INITS, start_factors, with_mass_of
 from gwntf.solvers.long_costs import near_far_cost, resolve_long_costs
 from gwntf.solvers.loop import Stopping, evaluate
 from gwntf.solvers.losses import Frobenius, LossSpec, ObjectiveTerms, Wasserstein
@@ -15,6 +15,7 @@ from gwntf.solvers.problem import Problem
 from gwntf.solvers.projection import project
 from gwntf.solvers.restarts import solve_each
 from gwntf.solvers.result import Result
+from gwntf.solvers.steps import Steps
 
 __all__ = [
     "INITS",
@@ -27,6 +28,7 @@ __all__ = [
     "Problem",
     "ProgressBar",
     "Result",
+    "Steps",
     "Stopping",
     "Wasserstein",
     "evaluate",
@@ -34,5 +36,6 @@ __all__ = [
     "project",
     "resolve_long_costs",
     "solve_each",
+    "start_factors",
     "with_mass_of",
 ]

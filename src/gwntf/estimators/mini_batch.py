@@ -1,0 +1,273 @@
+"""MiniBatchGWNTF: the factors that samples share, learnt from one batch of samples after the other."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from gwntf.core import FloatArray, InputError, Status
+from gwntf.engines import Engine
+from gwntf.estimators.base import Constraints
+from gwntf.estimators.fitted import outside
+from gwntf.estimators.labels import Training
+from gwntf.estimators.parts import PerModeTransport
+from gwntf.estimators.sklearn_compat import Interval, Options, StrOptions, count_samples, take_samples
+from gwntf.geometry import CostSpec
+from gwntf.problem import DataTensor, KruskalRows, as_factors, pieces
+from gwntf.solvers import (
+    Callback,
+    Iteration,
+    ObjectiveTerms,
+    Problem,
+    Steps,
+    Stopping,
+    project,
+    start_factors,
+)
+
+_DECAY = 0.6
+"""Power by which the weight of a new batch falls; averages converge for powers above one half and up to one."""
+
+_EMBEDDING = 3
+"""Steps that a batch takes alone, before the shared factors move with it."""
+
+_FLOOR = 1e-10
+"""Part of a column's largest entry below which no entry falls: what was never seen may still come."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MiniBatchGWNTF(PerModeTransport):
+    r"""Wasserstein nonnegative tensor factorization from batches, for streams and for data past memory.
+
+    The model and the data term are those of `GWNTF` without a graph (no batch has all samples) and without transport
+    along the samples. Each batch is embedded with the shared factors as they are, and then fitted for some iterations,
+    all factors moving. Its last numerators :math:`w_n = A^{(n)} * (\bar\Psi / \hat X)_{(n)} A^{(-n)}` enter a running
+    mean
+
+    .. math:: S_n \leftarrow \rho S_n + (1 - \rho) w_n, \qquad A^{(n)} = S_n \text{ with columns that sum to one},
+
+    which is the step of `GWNTF` itself where the batch is all there is. At batch t,
+    :math:`\rho = \min(\text{forget\_factor}, 1 - t^{-0.6})`: early batches, embedded with factors that knew little, are
+    soon forgotten (stepwise EM: O. Cappé and E. Moulines, *On-line expectation-maximization algorithm for latent data
+    models*, JRSS B 71, 2009).
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Rank.
+    batch_size : int, default=1024
+        Samples of a batch of `fit`.
+    batch_iter : int, default=10
+        Iterations on a batch; `transform` takes `max_iter`.
+    max_epochs : int, default=10
+        Times that `fit` goes through the data, at most; it ends when F, summed over the batches as they came, falls by
+        no more than `tol` of its size.
+    forget_factor : float in (0, 1], default=0.7
+        What the mean keeps of itself at most when a batch comes: about the last ``1 / (1 - forget_factor)`` batches
+        count. Less follows a stream that changes, 1 averages over all that came.
+    costs : "auto" or sequence, default="auto"
+        As for `GWNTF`, None for the samples; "auto" is "grid" on every other mode. Costs between slices of the data are
+        those of the first batch.
+    init : {"random", "nndsvd"} or list of arrays, default="random"
+        Start of the shared factors; "nndsvd" has it from the first batch. Of a list the first array is not used.
+    sample_shape, reg, reg_m_data, reg_m_model, transport_max_iter, transport_tol
+        As for `GWNTF`.
+    **others
+        As for `NMF`; callbacks are called after every batch, with its number and its F.
+
+    Attributes
+    ----------
+    factors_, embedding_, components_, costs_, sample_scale_, reconstruction_err_, ...
+        As for `GWNTF`; after `partial_fit` those of the samples are of its batch.
+    objective_curve_ : array
+        Of `fit`: F summed over the batches of each epoch, each embedded before it was learnt from; `objective_` is the
+        last one.
+    n_iter_, status_
+        Epochs, and why they ended.
+    n_batches_ : int
+        Batches that the factors have seen.
+
+    Examples
+    --------
+    >>> from gwntf import MiniBatchGWNTF
+    >>> from gwntf.datasets import load_digits_tensor
+    >>> X, _ = load_digits_tensor()
+    >>> model = MiniBatchGWNTF(10, random_state=0)
+    >>> for start in range(0, 600, 200):
+    ...     model = model.partial_fit(X[start : start + 200])
+    >>> model.n_batches_, model.transform(X[:5]).shape
+    (3, (5, 10))
+    """
+
+    batch_size: int = 1024
+    batch_iter: int = 10
+    max_epochs: int = 10
+    forget_factor: float = 0.7
+
+    _own_constraints: ClassVar[Constraints] = {
+        "batch_size": [Interval(numbers.Integral, 1, None, closed="left")],
+        "batch_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+        "max_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
+        "forget_factor": [Interval(numbers.Real, 0, 1, closed="right")],
+        "n_init": [Options(numbers.Integral, {1})],
+        "update": [StrOptions({"mm"})],
+    }
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Learn from one batch.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples of the shape of the first batch.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        first = not hasattr(self, "n_batches_")
+        engine = self._engine(X)
+        with engine.session(X):
+            tensor, scale = self._batch(X, engine, first=first, rng=check_random_state(self.random_state))
+            embedding, _ = self._learn(tensor, engine)
+            self._hold(X, tensor, embedding, scale, engine)
+        return self
+
+    def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
+        self._validate_params()
+        self._check_callbacks()
+        steps = self.max_epochs * -(-count_samples(X) // self.batch_size)
+        with self._watching(len(models) * steps) as callbacks:
+            for model in models:
+                model._fit_batches(X, callbacks)
+
+    def _fit_batches(self, X: Any, callbacks: Sequence[Callback]) -> None:
+        """Go through the data until F settles, then embed all of them."""
+        self.__dict__.pop("n_batches_", None)
+        rng, count = check_random_state(self.random_state), count_samples(X)
+        curve: list[float] = []
+        self.status_ = Status.MAX_ITER
+        while len(curve) < self.max_epochs and self.status_ is Status.MAX_ITER:
+            value, size = self._epoch(X, rng.permutation(count), rng, callbacks)
+            curve.append(value)
+            if len(curve) > 1 and self.tol > 0 and curve[-2] - value <= self.tol * max(abs(value), size):
+                self.status_ = Status.CONVERGED
+        self.objective_curve_, self.objective_, self.n_iter_ = np.array(curve), curve[-1], len(curve)
+        self._embed_all(X)
+        if self.status_ is Status.MAX_ITER and self.tol > 0:
+            message = f"F had not settled after {self.max_epochs} epochs: raise `max_epochs` or `tol`."
+            warnings.warn(message, ConvergenceWarning, stacklevel=outside())
+
+    def _epoch(
+        self, X: Any, order: Any, rng: np.random.RandomState, callbacks: Sequence[Callback]
+    ) -> tuple[float, float]:
+        """Learn from all samples in some order; return the sum of F over the batches, and of the sizes."""
+        values, sizes = [], []
+        for rows in pieces(len(order), self.batch_size):
+            batch = take_samples(X, np.sort(order[rows]))
+            engine = self._engine(batch)
+            with engine.session(batch):
+                tensor, _ = self._batch(batch, engine, first=not hasattr(self, "n_batches_"), rng=rng)
+                embedding, terms = self._learn(tensor, engine)
+                values.append(terms.total)
+                sizes.append(float(engine.xp.sum(tensor.sample_sums)))
+            news = Iteration(0, self.n_batches_, terms.total, terms, [embedding, *self._shared()])
+            asked = [callback(news) for callback in callbacks]
+            if any(asked):
+                self.status_ = Status.STOPPED
+                break
+        return sum(values), sum(sizes)
+
+    def _batch(
+        self, X: Any, engine: Engine, *, first: bool, rng: np.random.RandomState
+    ) -> tuple[DataTensor, Any]:
+        """Check a batch, and begin if it is the first one; return it normalised, and the scale of its samples."""
+        raw = self._tensor(X, engine, reset=first)
+        if not first:
+            return raw.normalised(self.sample_norm)
+        checked = self._check_loss(raw.shape)
+        if not isinstance(self.init, str):
+            as_factors(self.init, (len(self.init[0]), *raw.shape[1:]), self.n_components)
+        tensor, scale = raw.normalised(self.sample_norm)
+        if not bool(engine.xp.any(tensor.values > 0)):
+            raise InputError("X", "only zeros in the first batch", "data with some mass")
+        self._loss(checked, tensor)
+        self._means: list[FloatArray] = self._first_means(tensor, rng)
+        self.n_batches_ = 0
+        return tensor, scale
+
+    def _first_means(self, tensor: DataTensor, rng: np.random.RandomState) -> list[FloatArray]:
+        """Return where the shared factors start."""
+        if isinstance(self.init, str):
+            return start_factors(tensor, self.n_components, self.init, rng)[1:]
+        return [np.asarray(factor, np.float64) / np.sum(factor, axis=0) for factor in self.init[1:]]
+
+    def _check_loss(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
+        checked = super()._check_loss(shape)
+        if checked[0] is not None:
+            raise InputError(
+                "costs", "a cost between samples", "None for the samples: no batch has all of them"
+            )
+        return checked
+
+    def _default_costs(self, shape: tuple[int, ...]) -> Any:
+        return [None, *["grid"] * (len(shape) - 1)]
+
+    def _learn(self, tensor: DataTensor, engine: Engine) -> tuple[Any, ObjectiveTerms]:
+        """Embed a batch and fit it, take its numerators into the means; return the embedding and F there."""
+        problem = Problem(tensor, self._loss_of_new_samples())
+        rest = [engine.asarray(factor, tensor.dtype) for factor in self._shared()]
+        embedding, _ = project(problem, rest, Stopping(_EMBEDDING, 0), engine)
+        steps, factors = Steps(*problem.place(engine)), [embedding, *rest]
+        with engine.quiet():
+            carried, terms = steps.first(factors)
+            for _ in range(self.batch_iter - 1):
+                factors, carried, _ = steps.next(factors, carried)
+            samples, *moved = steps.loss.advance(factors, carried, None)
+            masses = engine.to_numpy(engine.xp.sum(samples, axis=0, dtype=engine.xp.float64))
+        self.n_batches_ += 1
+        kept = min(float(self.forget_factor), 1 - self.n_batches_**-_DECAY)
+        self._means = [
+            kept * mean + (1 - kept) * masses * engine.to_numpy(factor)
+            for mean, factor in zip(self._means, moved, strict=True)
+        ]
+        return embedding, terms
+
+    def _shared(self) -> list[FloatArray]:
+        """Return the means with columns that sum to one."""
+        raised = [np.maximum(mean, _FLOOR * mean.max(axis=0)) for mean in self._means]
+        sums = [mean.sum(axis=0) for mean in raised]
+        return [
+            np.where(total > 0, mean / np.where(total > 0, total, 1), 1 / len(mean))
+            for mean, total in zip(raised, sums, strict=True)
+        ]
+
+    def _hold(self, X: Any, tensor: DataTensor, embedding: Any, scale: Any, engine: Engine) -> None:
+        """Keep the factors, with an embedding of these samples."""
+        for name in ("labels_", "components_"):
+            self.__dict__.pop(name, None)
+        shared = [engine.asarray(factor, tensor.dtype) for factor in self._shared()]
+        self._seen = Training(X)
+        self.reconstruction_err_ = tensor.relative_error(KruskalRows([embedding, *shared]))
+        self.factors_ = [engine.as_given(factor, X) for factor in (embedding, *shared)]
+        self.embedding_ = self.factors_[0]
+        self.sample_scale_ = engine.as_given(scale, X)
+
+    def _embed_all(self, X: Any) -> None:
+        """Embed all samples with the factors that were learnt."""
+        self.factors_ = [np.empty((0, self.n_components)), *self._shared()]
+        engine = self._engine(X)
+        with engine.session(X):
+            raw = self._tensor(X, engine, reset=False)
+            embedding, scale, _ = self._project(raw)
+            self._hold(X, raw.normalised(self.sample_norm)[0], embedding, scale, engine)
