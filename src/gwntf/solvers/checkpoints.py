@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from gwntf.core import InputError
 from gwntf.engines import Engine
-from gwntf.io import read_document, write_document
+from gwntf.io import read_document, remove_leftovers, write_document
 from gwntf.solvers.records import RECORDS
 from gwntf.solvers.result import Result
 from gwntf.solvers.steps import placed
@@ -173,8 +173,9 @@ class Keeper:
             self._install()
 
     def close(self) -> None:
-        """Remove the checkpoint: all fits have ended."""
+        """Remove the checkpoint, and what killed processes have left of it: all fits have ended."""
         if self._checkpoint is not None:
+            remove_leftovers(self._checkpoint.path)
             Path(self._checkpoint.path).unlink(missing_ok=True)
 
     @contextmanager
