@@ -436,6 +436,29 @@ def test_a_file_of_format_version_1_is_read_and_transforms_as_when_it_was_writte
     assert FIXTURE.read_bytes()[8] == 1
 
 
+def test_a_file_is_laid_out_as_the_page_says():
+    """Read it by the table of docs/reliability.md alone."""
+    content = FIXTURE.read_bytes()
+    assert content[:8].hex(" ") == "89 47 57 4e 54 46 0d 0a"
+    assert int.from_bytes(content[8:12], "little") == 1
+    length = int.from_bytes(content[12:16], "little")
+    header = json.loads(content[16 : 16 + length].decode("ascii"))
+    assert set(header) == {"kind", "library", "arrays", "content"}
+    place, arrays = 16 + length, []
+    for entry in header["arrays"]:
+        assert set(content[place : place + -place % 64]) <= {0}
+        place += -place % 64
+        values = np.frombuffer(content, entry["dtype"], int(np.prod(entry["shape"])), place)
+        arrays.append(values.reshape(entry["shape"], order=entry.get("order", "C")))
+        place += values.nbytes
+    assert len(content) == place + -place % 64 + 32
+    assert hashlib.sha256(content[:-32]).digest() == content[-32:]
+    assert set(header["content"]) == {"class", "params", "fitted", "training"}
+    places = header["content"]["fitted"]["dict"]["factors_"]
+    for place, factor in zip(places, gwntf.load(FIXTURE).factors_, strict=True):
+        np.testing.assert_array_equal(arrays[place["array"]], factor)
+
+
 if __name__ == "__main__":  # how the file of the present version was made
     training, new = data((12, 3, 4)), data((4, 3, 4), seed=9)
     new[1, 2, 3] = np.nan
