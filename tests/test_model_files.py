@@ -224,6 +224,13 @@ def test_callbacks_and_progress_stay_behind_and_functions_are_refused(tmp_path):
     assert not (tmp_path / "other.gwntf").exists()
 
 
+def test_long_lists_in_place_of_arrays_are_told(tmp_path):
+    lists = [[0.123456789] * 700] * 700
+    model = NCP(2, init=[np.ones((14, 2)), np.ones((3, 2)), np.ones((4, 2))], **QUICK).fit(data())
+    with pytest.raises(InputError, match="give arrays in place of long lists"):
+        model.set_params(init=lists).save(tmp_path / "model.gwntf")
+
+
 def test_a_class_that_is_not_ours_is_refused(tmp_path):
     class Mine(NMF):
         pass
@@ -301,6 +308,9 @@ HOSTILE = {
     "deep values": built(
         b'{"kind":"model","content":{"class":' + b"[" * 500 + b"]" * 500 + b'},"arrays":[]}'
     ),
+    "very many lists": built(
+        b'{"kind":"model","arrays":[],"content":{"class":[' + b"[]," * 200_000 + b"[]]}}"
+    ),
     "nothing": built(b'{"kind":"model","content":{},"arrays":[]}'),
 }
 
@@ -310,7 +320,7 @@ def test_a_hostile_file_with_the_right_digest_is_refused(name, tmp_path):
     tracemalloc.start()
     try:
         refused(HOSTILE[name], tmp_path)
-        assert tracemalloc.get_traced_memory()[1] < 2**25
+        assert tracemalloc.get_traced_memory()[1] < 2**26
     finally:
         tracemalloc.stop()
 
