@@ -25,7 +25,7 @@ from gwntf import (
     fit_many,
 )
 from gwntf.engines.numpy_engine import NumpyEngine
-from gwntf.io import read_document
+from gwntf.io import read_document, write_document
 from gwntf.solvers import RECORDS, Keeper, Stopping
 from gwntf.transport import TransportLimits
 from tests.engines import OTHERS
@@ -197,6 +197,12 @@ def test_a_checkpoint_of_other_data_or_settings_is_refused_and_stays(tmp_path):
     assert path.read_bytes() == written
     path.write_bytes(written[:-1])
     with pytest.raises(ModelFileError, match="damaged"):
+        model.fit(data())
+    write_document(path, "checkpoint", {"fingerprint": "mine"}, {})
+    with pytest.raises(ModelFileError, match="other values"):
+        model.fit(data())
+    write_document(path, "model", {}, {})
+    with pytest.raises(ModelFileError, match="it is a model"):
         model.fit(data())
 
 
