@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -34,7 +35,9 @@ def test_a_fit_that_is_killed_goes_on_and_ends_with_the_same_bytes():
         command, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("6 kills, ")
+    kills, resumed, _ = (int(number) for number in re.findall(r"\d+", done.stdout.splitlines()[-1]))
+    assert kills == 6
+    assert resumed >= 3
 
 
 def test_a_process_that_is_told_to_end_writes_a_checkpoint_and_ends_by_the_signal(tmp_path):
