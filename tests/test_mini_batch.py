@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from gwntf import GWNTF, InputError, MiniBatchGWNTF, Status
+from gwntf import GWNTF, InputError, MiniBatchGWNTF, Status, load
 from gwntf.datasets import load_digits_tensor
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -156,3 +156,16 @@ def test_batches_of_another_shape_and_empty_beginnings_are_refused(rng):
         model.partial_fit(rng.random((5, 4, 2)))
     with pytest.raises(InputError, match="only zeros in the first batch"):
         MiniBatchGWNTF(2).partial_fit(np.zeros((5, 4, 3)))
+
+
+def test_a_saved_model_is_taught_further_as_if_it_had_never_left(tmp_path, rng):
+    X, _ = planted(rng, 60)
+    whole = MiniBatchGWNTF(3, random_state=0)
+    for start in (0, 20, 40):
+        whole.partial_fit(X[start : start + 20])
+        if start == 20:
+            whole.save(tmp_path / "model.gwntf")
+    again = load(tmp_path / "model.gwntf").partial_fit(X[40:])
+    for a, b in zip(again.factors_, whole.factors_, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert (again.n_batches_, len(again.objective_curve_)) == (3, 3)

@@ -18,7 +18,14 @@ from gwntf.estimators.base import Constraints
 from gwntf.estimators.fitted import outside
 from gwntf.estimators.labels import Training
 from gwntf.estimators.parts import PerModeTransport
-from gwntf.estimators.sklearn_compat import Interval, Options, StrOptions, count_samples, take_samples
+from gwntf.estimators.sklearn_compat import (
+    Interval,
+    Options,
+    StrOptions,
+    count_samples,
+    indexable,
+    take_samples,
+)
 from gwntf.geometry import CostSpec
 from gwntf.problem import DataTensor, KruskalRows, as_factors, pieces
 from gwntf.solvers import (
@@ -80,17 +87,20 @@ class MiniBatchGWNTF(PerModeTransport):
     sample_shape, reg, reg_m_data, reg_m_model, transport_max_iter, transport_tol
         As for `GWNTF`.
     **others
-        As for `NMF`; callbacks are called after every batch, with its number and its F.
+        As for `NMF`; callbacks are called after every batch, with its number and its F. There is no `checkpoint`: a
+        model that `partial_fit` has begun is saved, loaded and taught further.
 
     Attributes
     ----------
     factors_, embedding_, components_, costs_, sample_scale_, reconstruction_err_, ...
         As for `GWNTF`; after `partial_fit` those of the samples are of its batch.
     objective_curve_ : array
-        Of `fit`: F summed over the batches of each epoch, each embedded before it was learnt from; `objective_` is the
-        last one.
+        Of `fit`: F summed over the batches of each epoch, each embedded before it was learnt from. Of `partial_fit`: F
+        of every batch. `objective_` is the last one.
+    objective_terms_ : ObjectiveTerms
+        F of the last batch, term by term.
     n_iter_, status_
-        Epochs, and why they ended.
+        Epochs, and why they ended; after `partial_fit` its batches, and "stopped".
     n_batches_ : int
         Batches that the factors have seen.
 
@@ -117,6 +127,7 @@ class MiniBatchGWNTF(PerModeTransport):
         "max_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
         "forget_factor": [Interval(numbers.Real, 0, 1, closed="right")],
         "n_init": [Options(numbers.Integral, {1})],
+        "checkpoint": [None],
         "update": [StrOptions({"mm"})],
     }
 
@@ -139,8 +150,11 @@ class MiniBatchGWNTF(PerModeTransport):
         engine = self._engine(X)
         with engine.session(X):
             tensor, scale = self._batch(X, engine, first=first, rng=check_random_state(self.random_state))
-            embedding, _ = self._learn(tensor, engine)
+            embedding, terms = self._learn(tensor, engine)
             self._hold(X, tensor, embedding, scale, engine)
+        self.objective_ = terms.total
+        self.objective_curve_ = np.append(() if first else self.objective_curve_, terms.total)
+        self.n_iter_, self.status_ = self.n_batches_, Status.STOPPED
         return self
 
     def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
@@ -154,6 +168,7 @@ class MiniBatchGWNTF(PerModeTransport):
     def _fit_batches(self, X: Any, callbacks: Sequence[Callback]) -> None:
         """Go through the data until F settles, then embed all of them."""
         self.__dict__.pop("n_batches_", None)
+        (X,) = indexable(X)
         rng, count = check_random_state(self.random_state), count_samples(X)
         curve: list[float] = []
         self.status_ = Status.MAX_ITER
@@ -173,7 +188,9 @@ class MiniBatchGWNTF(PerModeTransport):
     ) -> tuple[float, float]:
         """Learn from all samples in some order; return the sum of F over the batches, and of the sizes."""
         values, sizes = [], []
-        for rows in pieces(len(order), self.batch_size):
+        for rows in [*pieces(len(order), self.batch_size)] or [
+            slice(0)
+        ]:  # a batch of none says what is wrong
             batch = take_samples(X, np.sort(order[rows]))
             engine = self._engine(batch)
             with engine.session(batch):
@@ -202,6 +219,7 @@ class MiniBatchGWNTF(PerModeTransport):
         if not bool(engine.xp.any(tensor.values > 0)):
             raise InputError("X", "only zeros in the first batch", "data with some mass")
         self._loss(checked, tensor)
+        self.graph_ = None
         self._means: list[FloatArray] = self._first_means(tensor, rng)
         self.n_batches_ = 0
         return tensor, scale
@@ -236,6 +254,7 @@ class MiniBatchGWNTF(PerModeTransport):
             samples, *moved = steps.loss.advance(factors, carried, None)
             masses = engine.to_numpy(engine.xp.sum(samples, axis=0, dtype=engine.xp.float64))
         self.n_batches_ += 1
+        self.objective_terms_ = terms
         kept = min(float(self.forget_factor), 1 - self.n_batches_**-_DECAY)
         self._means = [
             kept * mean + (1 - kept) * masses * engine.to_numpy(factor)

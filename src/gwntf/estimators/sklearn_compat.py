@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster._spectral import cluster_qr, discretize
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import _num_samples as count_samples
 from sklearn.utils.validation import validate_data
@@ -24,6 +24,7 @@ __all__ = [
     "count_samples",
     "discretize",
     "estimator_data",
+    "indexable",
     "take_samples",
 ]
 
