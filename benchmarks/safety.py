@@ -49,6 +49,7 @@ class Case:
     samples: str = "random"
     rank: int = 3
     reg: float = 1e-2
+    reg_m_data: float = 1.0
     graph_reg: float = 1.0
     sample_norm: str | None = "l2"
     init: str = "random"
@@ -63,7 +64,7 @@ class Case:
         return not (
             (self.sparse and (self.engine == "torch" or self.missing))
             or (self.init == "graph" and not with_graph)
-            or (self.estimator not in TRANSPORTED and (self.update != "mm" or self.reg != Case.reg))
+            or (self.estimator not in TRANSPORTED and (self.update != "mm" or self.reg != 0.01 or self.reg_m_data != 1))
             or (self.estimator in ("NMF", "NCP", "SWIFT") and self.graph_reg != 0)
             or (self.missing and self.dtype not in ("float32", "float64"))
             or (self.sparse and self.dtype == "float16")
@@ -74,11 +75,12 @@ LEVELS: Mapping[str, tuple[Any, ...]] = {
     "estimator": tuple(ESTIMATORS),
     "engine": ("numpy", "cpu", "torch"),
     "dtype": ("float64", "float32", "float16", "int64", "bool"),
-    "scale": (1.0, 1e-300, 1e-100, 1e-45, 1e-37, 1e-20, 1e-8, 1e8, 1e20, 1e37, 1e100, 1e300),
+    "scale": (1.0, 1e-300, 1e-100, 1e-45, 1e-37, 1e-20, 1e-15, 1e-8, 1e8, 1e17, 1e20, 1e35, 1e37, 1e100, 1e300),
     "density": (1.0, 0.3, 0.01, 1e-4),
     "samples": ("random", "constant", "duplicate", "single", "one class", "some empty", "one entry", "uneven"),
     "rank": (3, 1, 40),
     "reg": (1e-2, 1.0, 0.1, 1e-3, 1e-4),
+    "reg_m_data": (1.0, 1e-3, 1e3, math.inf),
     "graph_reg": (0.0, 1.0, 1e4, 1e8),
     "sample_norm": ("l2", "l1", None),
     "init": ("random", "nndsvd", "graph"),
@@ -153,7 +155,7 @@ def model(case: Case, **changes: Any) -> Factorization:
         "missing": "ignore" if case.missing else "error",
     }
     kind = ESTIMATORS[case.estimator]
-    for name in ("reg", "graph_reg", "update"):
+    for name in ("reg", "reg_m_data", "graph_reg", "update"):
         if name in kind().get_params():
             params[name] = getattr(case, name)
     if case.sparse and case.estimator in ("GWNTF", "NCP", "GNCP", "SWIFT") and case.samples != "one entry":
@@ -222,7 +224,7 @@ def _faults(case: Case, X: Any) -> list[str]:
     faults += [f"{name} negative" for name, part in parts.items() if name.startswith("factor") and np.min(part) < 0]
     if fitted.status_ is Status.DIVERGED:
         faults.append("diverged")
-    if not faults and case.estimator != "SWIFT" and np.max(fitted.embedding_) == 0:
+    if not faults and np.max(fitted.embedding_) == 0:
         faults.append("embedding empty")
     return faults
 

@@ -27,6 +27,7 @@ from gwntf.problem import (
     KruskalRows,
     SparseTensor,
     as_factors,
+    check_unscaled,
     check_values,
 )
 from gwntf.solvers import (
@@ -187,6 +188,9 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         tensor, scale = raw.normalised(self.sample_norm)
         if not bool(engine.xp.any(tensor.values > 0)):
             raise InputError("X", "only zeros", "data with some mass")
+        if self.sample_norm is None:
+            largest, mass = float(tensor.values.max()), float(tensor.sample_sums.sum())
+            check_unscaled(tensor.dtype, largest, mass, self._degrees)
         loss = self._loss(checked, tensor)
         self.graph_, graph_reg = self._build_graph(given, tensor)
         problem = Problem(tensor, loss, self.graph_, graph_reg)
@@ -265,7 +269,10 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     def _tensor(self, X: Any, engine: Engine, *, reset: bool) -> DataTensor:
         """Check X, bring it to the engine and fold its rows."""
         dtype = self.dtype or engine.default_dtype
-        values = estimator_data(self, X, engine=engine, reset=reset, missing=self.missing, dtype=dtype)
+        scaled = self.sample_norm is not None
+        values = estimator_data(
+            self, X, engine=engine, reset=reset, missing=self.missing, dtype=dtype, scaled=scaled
+        )
         layout = tuple(values.shape[1:])
         folded, sample_shape = self._fold(values)
         if reset:

@@ -19,7 +19,15 @@ from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine, is_foreign, to_host
 from gwntf.estimators.labels import Training, assign, check_clusters, nearest_label
 from gwntf.geometry import Ties
-from gwntf.problem import DataTensor, KruskalRows, SparseTensor, as_real_array, fill_missing, khatri_rao
+from gwntf.problem import (
+    DataTensor,
+    KruskalRows,
+    SparseTensor,
+    as_real_array,
+    check_unscaled,
+    fill_missing,
+    khatri_rao,
+)
 from gwntf.solvers import LossSpec, Problem, Stopping, project
 
 
@@ -46,6 +54,14 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     @abstractmethod
     def _tensor(self, X: Any, engine: Engine, *, reset: bool) -> DataTensor:
         """Check X, bring it to the engine and fold its rows."""
+
+    @property
+    def _degrees(self) -> tuple[int, int]:
+        """Powers in which small data must not vanish, and large ones not overflow, for the objective to be known.
+
+        Transport takes data as they are, least squares take squares; so does a graph, where smallness does no harm.
+        """
+        return 1, 1
 
     @abstractmethod
     def _loss_of_new_samples(self) -> LossSpec:
@@ -169,6 +185,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     def _project(self, raw: DataTensor) -> tuple[Array, Array, int]:
         """Embedding and scale of samples as new ones, and how many had not settled."""
         tensor, scale = raw.normalised(self.sample_norm)
+        if self.sample_norm is None:
+            check_unscaled(tensor.dtype, 1.0, float(tensor.sample_sums.max()), self._degrees)
         problem = Problem(tensor, self._loss_of_new_samples())
         stopping, ties = Stopping(self.max_iter, self.tol), self._ties(tensor)
         embedding, unsettled = project(problem, self.factors_[1:], stopping, raw.engine, ties)

@@ -37,12 +37,18 @@ def assign(
     """
     if how == "kmeans":
         means = KMeans(n_clusters, n_init=kmeans_starts, random_state=random_state)
-        labels: NDArray[np.int_] = means.fit_predict(embedding)
+        labels: NDArray[np.int_] = means.fit_predict(_near_one(embedding))
         return labels
     rows = normalize(embedding.astype(np.float64))
     vectors = np.linalg.svd(rows, full_matrices=False)[0][:, :n_clusters]
     found = discretize(vectors, random_state=random_state) if how == "discretize" else cluster_qr(vectors)
     return np.asarray(found, dtype=np.int_)
+
+
+def _near_one(rows: FloatArray) -> FloatArray:
+    """Divide by the power of two that brings the largest entry near one: exact, and squares stay in range."""
+    _, exponent = np.frexp(rows.max())
+    return np.ldexp(rows, -exponent)
 
 
 @dataclass

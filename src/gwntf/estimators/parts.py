@@ -66,6 +66,10 @@ class Matrix(Factorization):
 class LeastSquares(Factorization):
     """Loss: 1/2 |X - X^|^2."""
 
+    @property
+    def _degrees(self) -> tuple[int, int]:
+        return 2, 2
+
     def _check_loss(self, shape: tuple[int, ...]) -> None:  # noqa: ARG002
         return None
 
@@ -180,6 +184,11 @@ class Graph(Factorization):
         "init": [StrOptions({*INITS, "graph"}), list, tuple],
         "refine_labels": ["boolean"],
     }
+
+    @property
+    def _degrees(self) -> tuple[int, int]:
+        low, high = super()._degrees
+        return low, 2 if self.graph_reg > 0 else high
 
     def _check_graph(self, n_samples: int) -> csr_array | None:
         if isinstance(self.init, str) and self.init == "graph":
