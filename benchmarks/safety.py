@@ -7,27 +7,21 @@ refuses it with its own error; whatever else happens is told and counted.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.harness import RESULTS, machine
-from benchmarks.report import DOCS, replace_between
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, GwntfError
 from gwntf.core import Status
 from gwntf.estimators.base import Factorization
-from gwntf.io import atomic_path
 
 ESTIMATORS: Mapping[str, type[Factorization]] = {
     kind.__name__: kind for kind in (GWNTF, NMF, GNMF, SDNMF, NCP, GNCP, SWIFT)
@@ -64,7 +58,10 @@ class Case:
         return not (
             (self.sparse and (self.engine == "torch" or self.missing))
             or (self.init == "graph" and not with_graph)
-            or (self.estimator not in TRANSPORTED and (self.update != "mm" or self.reg != 0.01 or self.reg_m_data != 1))
+            or (
+                self.estimator not in TRANSPORTED
+                and (self.update != "mm" or self.reg != 0.01 or self.reg_m_data != 1)
+            )
             or (self.estimator in ("NMF", "NCP", "SWIFT") and self.graph_reg != 0)
             or (self.missing and self.dtype not in ("float32", "float64"))
             or (self.sparse and self.dtype == "float16")
@@ -75,9 +72,34 @@ LEVELS: Mapping[str, tuple[Any, ...]] = {
     "estimator": tuple(ESTIMATORS),
     "engine": ("numpy", "cpu", "torch"),
     "dtype": ("float64", "float32", "float16", "int64", "bool"),
-    "scale": (1.0, 1e-300, 1e-100, 1e-45, 1e-37, 1e-20, 1e-15, 1e-8, 1e8, 1e17, 1e20, 1e35, 1e37, 1e100, 1e300),
+    "scale": (
+        1.0,
+        1e-300,
+        1e-100,
+        1e-45,
+        1e-37,
+        1e-20,
+        1e-15,
+        1e-8,
+        1e8,
+        1e17,
+        1e20,
+        1e35,
+        1e37,
+        1e100,
+        1e300,
+    ),
     "density": (1.0, 0.3, 0.01, 1e-4),
-    "samples": ("random", "constant", "duplicate", "single", "one class", "some empty", "one entry", "uneven"),
+    "samples": (
+        "random",
+        "constant",
+        "duplicate",
+        "single",
+        "one class",
+        "some empty",
+        "one entry",
+        "uneven",
+    ),
     "rank": (3, 1, 40),
     "reg": (1e-2, 1.0, 0.1, 1e-3, 1e-4),
     "reg_m_data": (1.0, 1e-3, 1e3, math.inf),
@@ -95,7 +117,9 @@ def draw(count: int, seed: int) -> Iterator[Case]:
     rng = np.random.default_rng(seed)
     while count:
         chosen = {
-            name: levels[0 if rng.random() < 0.5 and name not in ("estimator", "engine") else rng.integers(len(levels))]
+            name: levels[
+                0 if rng.random() < 0.5 and name not in ("estimator", "engine") else rng.integers(len(levels))
+            ]
             for name, levels in LEVELS.items()
         }
         case = Case(**chosen)
@@ -221,7 +245,9 @@ def _faults(case: Case, X: Any) -> list[str]:
         parts["impute"] = fitted.impute(few)
         parts["fit_impute"] = model(case).fit_impute(X)
     faults = [f"{name} not finite" for name, part in parts.items() if not np.isfinite(part).all()]
-    faults += [f"{name} negative" for name, part in parts.items() if name.startswith("factor") and np.min(part) < 0]
+    faults += [
+        f"{name} negative" for name, part in parts.items() if name.startswith("factor") and np.min(part) < 0
+    ]
     if fitted.status_ is Status.DIVERGED:
         faults.append("diverged")
     if not faults and np.max(fitted.embedding_) == 0:
@@ -250,6 +276,7 @@ def _normalised(case: Case) -> tuple[Any, Any]:
 
 if __name__ == "__main__":
     import sys
+
     count, seed = int(sys.argv[1]), int(sys.argv[2])
     ends = Counter()
     bad = []
@@ -257,7 +284,9 @@ if __name__ == "__main__":
         found = look(case)
         ends[found.end] += 1
         if found.end != "finite":
-            plain = {f.name: getattr(case, f.name) for f in fields(Case) if getattr(case, f.name) != f.default}
+            plain = {
+                f.name: getattr(case, f.name) for f in fields(Case) if getattr(case, f.name) != f.default
+            }
             bad.append((found.end, found.why, plain))
     print(ends)
     groups = {}

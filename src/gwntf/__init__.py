@@ -1,7 +1,7 @@
 """Nonnegative matrix and tensor factorization under optimal-transport losses, with a graph on the samples."""
 
 from gwntf._version import __version__
-from gwntf.core import DataError, DeviceMemoryError, GwntfError, InputError, Status
+from gwntf.core import DataError, DeviceMemoryError, GwntfError, GwntfWarning, InputError, Status
 from gwntf.distances import (
     entropic_wasserstein_distance,
     objective,
@@ -24,6 +24,7 @@ __all__ = [
     "DataError",
     "DeviceMemoryError",
     "GwntfError",
+    "GwntfWarning",
     "InputError",
     "Iteration",
     "SeparableCost",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from gwntf.core import Array, InputError, Status
+from gwntf.core import Array, InputError
 from gwntf.engines import ENGINES, PRECISIONS, Engine, get_engine
-from gwntf.estimators.fitted import Fitted, outside
+from gwntf.estimators.fitted import Fitted
 from gwntf.estimators.labels import ASSIGN_LABELS, Training, check_clusters
+from gwntf.estimators.notices import tell_disconnected, tell_empty_components, tell_status, tell_uneven
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples, estimator_data
 from gwntf.problem import (
     DataTensor,
@@ -191,9 +190,12 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         if self.sample_norm is None:
             largest, mass = float(tensor.values.max()), float(tensor.sample_sums.sum())
             check_unscaled(tensor.dtype, largest, mass, self._degrees)
+            tell_uneven(engine.to_numpy(tensor.sample_sums))
         loss = self._loss(checked, tensor)
         self.graph_, graph_reg = self._build_graph(given, tensor)
         problem = Problem(tensor, loss, self.graph_, graph_reg)
+        if self.graph_ is not None and graph_reg > 0:
+            tell_disconnected(self.graph_, max(self._clusters, self.n_components))
         self._prepare_start(tensor)
         return problem, scale
 
@@ -209,7 +211,8 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         self.objective_, self.objective_curve_ = result.objective, result.objective_curve
         self.objective_terms_ = result.terms
         self.n_iter_, self.status_ = result.n_iter, result.status
-        self._warn_unless_converged()
+        tell_status(self.status_, self.objective_curve_, self.tol)
+        tell_empty_components([engine.to_numpy(factor) for factor in result.factors])
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Factorise X and return `embedding_`, the sample factor of the fit (graph included).
@@ -292,12 +295,6 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             return
         with ProgressBar(fits * self.n_init * self.max_iter) as bar:
             yield [*callbacks, bar]
-
-    def _warn_unless_converged(self) -> None:
-        if self.status_ in (Status.ROSE, Status.DIVERGED) or (
-            self.status_ is Status.MAX_ITER and self.tol > 0
-        ):
-            warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=outside())
 
     @property
     def _n_features_out(self) -> int:

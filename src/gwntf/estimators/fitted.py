@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from abc import abstractmethod
 from functools import cached_property
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -18,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine, is_foreign, to_host
 from gwntf.estimators.labels import Training, assign, check_clusters, nearest_label
+from gwntf.estimators.notices import tell
 from gwntf.geometry import Ties
 from gwntf.problem import (
     DataTensor,
@@ -179,7 +177,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             message = (
                 f"{unsettled} of {len(embedding)} new samples had not settled: raise `max_iter` or `tol`."
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=outside())
+            tell(message, ConvergenceWarning)
         return embedding, scale, raw
 
     def _project(self, raw: DataTensor) -> tuple[Array, Array, int]:
@@ -222,12 +220,3 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
                 raw = self._tensor(seen.given, engine, reset=False)
                 seen.rows, seen.given = engine.to_numpy(self._project(raw)[0]), None
         return seen.rows
-
-
-def outside() -> int:
-    """Return the level of the first caller that is not of this library, for a warning in the calling function."""
-    frame: FrameType | None = sys._getframe(1)
-    level = 1
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("gwntf."):
-        frame, level = frame.f_back, level + 1
-    return level

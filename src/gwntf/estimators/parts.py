@@ -15,6 +15,7 @@ from gwntf.core import Array, InputError, Relaxation
 from gwntf.estimators.base import Constraints, Factorization
 from gwntf.estimators.graph_choice import choose_graph
 from gwntf.estimators.graph_cut import clearest, cut, start_from_cut
+from gwntf.estimators.notices import tell_all_pairs
 from gwntf.estimators.sklearn_compat import Interval, StrOptions
 from gwntf.geometry import (
     GRAPH_METRICS,
@@ -29,6 +30,7 @@ from gwntf.geometry import (
     check_graph,
     neighbor_graph,
 )
+from gwntf.geometry.costs import COMPARED_COSTS, SAMPLE_MODE_LIMIT
 from gwntf.problem import DataTensor, NonnegativeTensor, SparseTensor, fold_samples
 from gwntf.solvers import INITS, UPDATES, Frobenius, LossSpec, Wasserstein, resolve_long_costs, with_mass_of
 from gwntf.transport import TransportLimits
@@ -109,7 +111,15 @@ class Transport(Factorization):
     def _loss(self, checked: tuple[CostSpec, ...], tensor: DataTensor) -> LossSpec:
         relaxation = Relaxation(self.reg, self.reg_m_data, self.reg_m_model)
         self.costs_ = resolve_long_costs(checked, tensor, relaxation, self.kernel_tol)
+        self._tell_long_costs(checked)
         return self._wasserstein()
+
+    def _tell_long_costs(self, checked: tuple[CostSpec, ...]) -> None:
+        """Tell of modes whose cost was to be near-far, and is a large matrix."""
+        for mode, (spec, cost) in enumerate(zip(checked, self.costs_, strict=True)):
+            wanted = isinstance(spec, str) and spec in COMPARED_COSTS and self.kernel_tol > 0
+            if wanted and isinstance(cost, np.ndarray) and len(cost) > SAMPLE_MODE_LIMIT:
+                tell_all_pairs(mode, len(cost), self.kernel_tol)
 
     def _loss_of_new_samples(self) -> LossSpec:
         return self._wasserstein().for_new_samples()

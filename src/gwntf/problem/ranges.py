@@ -29,7 +29,9 @@ def check_largest(largest: Array, dtype: Any, *, every: bool) -> None:
     info = np.finfo(dtype)
     top, least, most = float(largest.max()), float(info.smallest_normal), float(info.max)
     if math.isfinite(top) and top > most:
-        raise InputError("X", f"numbers up to {top:g}", f"at most {most:.3g} in {info.dtype}, or {_other(info)}")
+        raise InputError(
+            "X", f"numbers up to {top:g}", f"at most {most:.3g} in {info.dtype}, or {_other(info)}"
+        )
     lowest = top
     if every:
         counted = largest[largest > 0]
