@@ -1,34 +1,46 @@
 """Fits at the ends of what numbers can hold: every estimator and engine over scales, weights, densities and odd data.
 
 `python -m benchmarks.safety` draws combinations at random, fits and uses each model, and writes `results/safety.json`
-and the table of `docs/numerics.md`. A combination ends well if everything it returns is finite, or if the library
-refuses it with its own error; whatever else happens is told and counted.
+and the tables of `docs/numerics.md`. A combination ends well if everything it returns is finite, or if it is refused by
+name; whatever else happens is counted and kept. Where the rules promise it, the objective must not rise, and data
+multiplied by a power of two must give the same bits.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import math
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from benchmarks.harness import RESULTS, machine
+from benchmarks.report import DOCS, replace_between
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, GwntfError
 from gwntf.core import Status
 from gwntf.estimators.base import Factorization
+from gwntf.io import atomic_path
 
 ESTIMATORS: Mapping[str, type[Factorization]] = {
     kind.__name__: kind for kind in (GWNTF, NMF, GNMF, SDNMF, NCP, GNCP, SWIFT)
 }
 TRANSPORTED = ("GWNTF", "SDNMF", "SWIFT")
 SHAPE = (12, 5, 4)
-_SETTLED = {"transport_max_iter": 2000, "transport_tol": 1e-12}
+ENDS = ("finite", "refused", "diverged", "bad")
+ROUNDING = {"float32": 1e-5, "float64": 1e-9}
+"""By how much of its size the objective may rise in the number type of a fit."""
+
+_SETTLED = {"transport_max_iter": 1000, "transport_tol": 1e-11}
+_REFUSALS = ("Input X contains", "Negative values in data")
+"""How scikit-learn begins when it refuses data."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,7 @@ class Case:
                 and (self.update != "mm" or self.reg != 0.01 or self.reg_m_data != 1)
             )
             or (self.estimator in ("NMF", "NCP", "SWIFT") and self.graph_reg != 0)
-            or (self.missing and self.dtype not in ("float32", "float64"))
+            or (self.missing and (self.dtype not in ("float32", "float64") or self.samples == "one entry"))
             or (self.sparse and self.dtype == "float16")
         )
 
@@ -187,112 +199,147 @@ def model(case: Case, **changes: Any) -> Factorization:
     return kind(**{**params, **changes})
 
 
-@dataclass
+@dataclass(frozen=True)
 class Found:
-    """How a combination ended: "finite", "refused" or "bad", why, and what was said meanwhile."""
+    """How a combination ended (one of `ENDS`), and why."""
 
     end: str
     why: str = ""
-    said: list[str] = field(default_factory=list)
 
 
 def look(case: Case) -> Found:
-    """Fit a combination and use the model; anything but finite numbers and our own errors is bad."""
-    X = data(case)
+    """Fit a combination and use the model; anything but finite numbers and refusals by name is bad."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            why = _faults(case, X)
-        except GwntfError as error:
-            return Found("refused", str(error))
-        except ValueError as error:
-            if _by_scikit_learn(error):
+            status, faults = _use(case, data(case))
+        except Exception as error:  # whatever is not a refusal is what the sweep looks for
+            if isinstance(error, GwntfError) or str(error).startswith(_REFUSALS):
                 return Found("refused", str(error).splitlines()[0])
-            return Found("bad", _trace(error))
-        except Exception as error:  # everything else is what the sweep looks for
-            return Found("bad", _trace(error))
-    said = sorted({f"{entry.category.__name__}: {entry.message}" for entry in caught})
-    floating = [text for text in said if text.startswith("RuntimeWarning")]
-    why = [*why, *floating]
-    return Found("bad" if why else "finite", "; ".join(why), said)
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            return Found("bad", f"{type(error).__name__}: {error} ({last.name}, line {last.lineno})")
+    faults += [str(entry.message) for entry in caught if issubclass(entry.category, RuntimeWarning)]
+    if faults:
+        return Found("bad", "; ".join(faults))
+    return Found("diverged" if status is Status.DIVERGED else "finite")
 
 
-def _by_scikit_learn(error: ValueError) -> bool:
-    """Whether scikit-learn refused the data, in its own words."""
-    return str(error).startswith(("Input X contains", "Negative values in data"))
-
-
-def _trace(error: Exception) -> str:
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} ({last.filename.split('/')[-1]}:{last.lineno})"
-
-
-def _faults(case: Case, X: Any) -> list[str]:
-    """Name everything that a fit and the methods after it return and that is not finite, or is not what it should be."""
-    fitted = model(case).fit(X)
-    few = X[:3]
+def _use(case: Case, X: Any) -> tuple[Status, list[str]]:
+    """Fit and call everything; name what is not finite, or is not what it should be."""
+    fitted, few = model(case).fit(X), X[:3]
     parts = {
         "objective": fitted.objective_curve_,
         "error": fitted.reconstruction_err_,
         "scale": fitted.sample_scale_,
         "transform": fitted.transform(few),
         "reconstruct": fitted.reconstruct(few),
-        "labels": fitted.predict(few),
         "score": fitted.score(few),
         **{f"factor {n}": factor for n, factor in enumerate(fitted.factors_)},
     }
     if case.missing:
-        parts["impute"] = fitted.impute(few)
-        parts["fit_impute"] = model(case).fit_impute(X)
+        parts |= {"impute": fitted.impute(few), "fit_impute": model(case).fit_impute(X)}
     faults = [f"{name} not finite" for name, part in parts.items() if not np.isfinite(part).all()]
-    faults += [
-        f"{name} negative" for name, part in parts.items() if name.startswith("factor") and np.min(part) < 0
-    ]
-    if fitted.status_ is Status.DIVERGED:
-        faults.append("diverged")
-    if not faults and np.max(fitted.embedding_) == 0:
-        faults.append("embedding empty")
-    return faults
+    faults += [f"negative factor {n}" for n, factor in enumerate(fitted.factors_) if np.min(factor) < 0]
+    if not fitted.embedding_.any():
+        faults.append("empty embedding")
+    if not np.array_equal(fitted.predict(few), np.zeros(few.shape[0])):
+        faults.append("more labels than clusters")
+    return fitted.status_, faults
 
 
 def rise(case: Case) -> float:
-    """By how much the objective of a fit with solved transports rose in its worst iteration, relative to its size."""
-    settled = _SETTLED if case.estimator in TRANSPORTED else {}
-    fitted = model(case, **settled).fit(data(case))
-    curve = fitted.objective_curve_
-    X, _ = _normalised(case)
-    size = X.sum() if case.estimator in TRANSPORTED else 0.5 * (X * X).sum()
-    return float((np.diff(curve) / np.maximum(np.abs(curve[:-1]), size)).max())
+    """By which part of its size the objective rose in the worst iteration of a fit with solved transports."""
+    transported = case.estimator in TRANSPORTED
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = model(case, **(_SETTLED if transported else {})).fit(data(case))
+    curve, embedding = fitted.objective_curve_, np.asarray(fitted.embedding_, np.float64)
+    size = embedding.sum() if transported else 0.5 * (embedding**2).sum()
+    return float((np.diff(curve) / np.maximum(np.abs(curve[:-1]), size)).max(initial=0.0))
 
 
-def _normalised(case: Case) -> tuple[Any, Any]:
-    fitted = model(case)
-    from gwntf.engines import get_engine
+def promised_to_fall(case: Case) -> bool:
+    """Whether the objective of this combination must not rise."""
+    return case.update == "mm" and case.reg >= 1e-2 and math.isfinite(case.reg_m_data)
 
-    fitted._validate_params()
-    tensor, scale = fitted._tensor(data(case), get_engine("numpy"), reset=True).normalised(case.sample_norm)
-    return np.asarray(tensor.values, np.float64), scale
+
+def rounding(case: Case) -> float:
+    """By how much the objective of this combination may rise."""
+    return ROUNDING["float32" if case.engine == "torch" or case.dtype == "float32" else "float64"]
+
+
+def scaled_alike(case: Case, exponent: int) -> bool:
+    """Whether data times a power of two give the same factors, bit by bit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first, second = (
+            model(case).fit(data(replace(case, scale=scale))).factors_ for scale in (1.0, 2.0**exponent)
+        )
+    return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def promised_alike(case: Case) -> bool:
+    """Whether the scale of this combination must not matter."""
+    return case.sample_norm is not None and case.dtype in ("float32", "float64")
+
+
+def examine(case: Case) -> dict[str, Any]:
+    """Return everything about one combination."""
+    found = look(case)
+    record: dict[str, Any] = {"case": asdict(case), "end": found.end, "why": found.why}
+    if found.end == "finite" and promised_to_fall(case):
+        record["rise"], record["rounding"] = rise(case), rounding(case)
+    if found.end == "finite" and promised_alike(case):
+        record["alike"] = [scaled_alike(case, exponent) for exponent in (-60, 60)]
+    return record
+
+
+def table(records: Sequence[Mapping[str, Any]]) -> str:
+    """How combinations ended, by estimator, as Markdown."""
+    head = ["", "combinations", *ENDS, "largest rise, float64", "float32", "same bits at 2^±60"]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for name in ESTIMATORS:
+        own = [record for record in records if record["case"]["estimator"] == name]
+        ends = Counter(record["end"] for record in own)
+        rises = [
+            max((record["rise"] for record in own if record.get("rounding") == limit), default=0.0)
+            for limit in (ROUNDING["float64"], ROUNDING["float32"])
+        ]
+        alike = [all(record["alike"]) for record in own if "alike" in record]
+        cells = [len(own), *(ends[end] for end in ENDS), *(f"{rise:.0e}" for rise in rises)]
+        lines.append(f"| {name} | {' | '.join(map(str, cells))} | {sum(alike)} of {len(alike)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run, save, report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    records = [examine(case) for case in draw(options.count, options.seed)]
+    kept = [
+        {key: value for key, value in record.items() if key != "case"}
+        | {"case": {name: value for name, value in record["case"].items() if value != getattr(Case, name)}}
+        for record in records
+        if record["end"] in ("bad", "diverged")
+        or record.get("rise", 0.0) > record.get("rounding", 0.0)
+        or not all(record.get("alike", [True]))
+    ]
+    shown = table(records)
+    content = {
+        "command": f"python -m benchmarks.safety --count {options.count} --seed {options.seed}",
+        "levels": {name: [str(level) for level in levels] for name, levels in LEVELS.items()},
+        "combinations": len(records),
+        "ends": dict(Counter(record["end"] for record in records)),
+        "table": shown,
+        "worth_a_look": kept,
+        "machine": machine(),
+    }
+    with atomic_path(RESULTS / "safety.json") as aside:
+        aside.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
+    replace_between(DOCS / "numerics.md", "safety", shown)
 
 
 if __name__ == "__main__":
-    import sys
-
-    count, seed = int(sys.argv[1]), int(sys.argv[2])
-    ends = Counter()
-    bad = []
-    for i, case in enumerate(draw(count, seed)):
-        found = look(case)
-        ends[found.end] += 1
-        if found.end != "finite":
-            plain = {
-                f.name: getattr(case, f.name) for f in fields(Case) if getattr(case, f.name) != f.default
-            }
-            bad.append((found.end, found.why, plain))
-    print(ends)
-    groups = {}
-    for end, why, plain in bad:
-        groups.setdefault((end, why[:150]), []).append(plain)
-    for key, cases in sorted(groups.items(), key=lambda kv: -len(kv[1])):
-        print(len(cases), key)
-        for c in sorted(cases, key=len)[:2]:
-            print("      ", c)
+    main()

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from gwntf.core import FloatArray, InputError
 from gwntf.estimators.sklearn_compat import cluster_qr, discretize
 from gwntf.geometry.neighbors import nearest_of
+from gwntf.geometry.pairwise import near_one
 
 ASSIGN_LABELS = ("kmeans", "discretize", "cluster_qr")
 
@@ -52,7 +53,8 @@ def assign(
 def _near_one(rows: FloatArray) -> FloatArray:
     """Divide by the power of two that brings the largest entry near one: exact, and squares stay in range."""
     _, exponent = np.frexp(rows.max())
-    return np.ldexp(rows, -exponent)
+    scaled: FloatArray = np.ldexp(rows, -exponent)
+    return scaled
 
 
 @dataclass
@@ -76,6 +78,7 @@ class Training:
 
 def nearest_label(embedding: FloatArray, rows: FloatArray, labels: NDArray[np.int_]) -> NDArray[np.int_]:
     """Give every embedded sample the label of the row whose direction is nearest to its own."""
-    _, nearest = nearest_of(*(normalize(part.astype(np.float64)) for part in (embedding, rows)), count=1)
+    new, known = (normalize(near_one(part.astype(np.float64))) for part in (embedding, rows))
+    _, nearest = nearest_of(new, known, 1)
     found: NDArray[np.int_] = labels[nearest[:, 0]]
     return found

@@ -65,16 +65,16 @@ def tell_disconnected(graph: csr_array, clusters: int) -> None:
     alone = np.flatnonzero(np.diff(graph.indptr) == 0)
     if alone.size and graph.shape[0] > 1:
         tell(
-            f"{alone.size} of {graph.shape[0]} samples have no edge in the graph ({_some(alone)}), which says nothing of "
-            "them: use graph_weight='binary', more `n_neighbors`, or a `graph` that joins them.",
+            f"{alone.size} of {graph.shape[0]} samples have no edge in the graph ({_some(alone)}), which says nothing "
+            "of them: use graph_weight='binary', more `n_neighbors`, or a `graph` that joins them.",
             DisconnectedGraphWarning,
         )
         return
     parts = int(connected_components(graph, directed=False)[0])
     if parts > clusters:
         tell(
-            f"The graph falls into {parts} parts, more than the {clusters} clusters or components, so some join samples "
-            "that it keeps apart: raise `n_neighbors`, `n_clusters` or `n_components`.",
+            f"The graph falls into {parts} parts, more than the {clusters} clusters or components, so some join "
+            "samples that it keeps apart: raise `n_neighbors`, `n_clusters` or `n_components`.",
             DisconnectedGraphWarning,
         )
 
@@ -82,8 +82,8 @@ def tell_disconnected(graph: csr_array, clusters: int) -> None:
 def tell_all_pairs(mode: int, size: int, tol: float) -> None:
     """Tell of a cost between all pairs of a long mode."""
     tell(
-        f"No near-far kernel along axis {mode} is exact to kernel_tol={tol:g}, so a matrix of all {size} x {size} pairs "
-        f"({8 * size**2 / 1e9:.2g} GB) is held: raise `kernel_tol`, or leave the axis out with None in `costs`.",
+        f"No near-far kernel along axis {mode} is exact to kernel_tol={tol:g}, so all {size} x {size} pairs "
+        f"({8 * size**2 / 1e9:.2g} GB) are held: raise `kernel_tol`, or leave the axis out with None in `costs`.",
         CoarseKernelWarning,
     )
 

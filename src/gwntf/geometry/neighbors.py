@@ -49,8 +49,8 @@ def nearest_of(
 ) -> tuple[FloatArray, NDArray[np.intp]]:
     """Distances and indices of those `others` that are nearest to each row, in order: all pairs are compared.
 
-    Every thread takes a block of rows at a time. Which of several others at one distance is found depends on the blocks,
-    so these are the same for any number of threads.
+    Every thread takes a block of rows at a time. Which of several others at one distance is found depends on the
+    blocks, so these are the same for any number of threads.
     """
     search = NearestNeighbors(n_neighbors=count, algorithm="brute", metric=metric).fit(others)
     libraries = ThreadpoolController()

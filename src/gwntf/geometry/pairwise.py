@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.metrics.pairwise import cosine_distances, euclidean_distances, nan_euclidean_distances
+from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray
 
@@ -25,7 +26,10 @@ NOISE = 1e-7
 def pairwise_distances(
     rows: FloatArray | csr_array, observed: Mask | None, metric: str, block: slice | None = None
 ) -> FloatArray:
-    """Distances of the rows in `block` (all, by default) from all rows, in float64; zero from themselves."""
+    """Distances of the rows in `block` (all, by default) from all rows, in float64; zero from themselves.
+
+    One thread: several would round otherwise.
+    """
     block = slice(*(slice(None) if block is None else block).indices(rows.shape[0]))
     rows = rows.astype(np.float64)
     if metric == "cosine":
@@ -33,10 +37,11 @@ def pairwise_distances(
         whole, shared = cosine_distances, _shared_cosine
     else:
         whole, shared = euclidean_distances, _shared_euclidean
-    if observed is None or issparse(rows):
-        distances = whole(rows[block], rows)
-    else:
-        distances = shared(np.asarray(rows), observed, block)
+    with threadpool_limits(1):
+        if observed is None or issparse(rows):
+            distances = whole(rows[block], rows)
+        else:
+            distances = shared(np.asarray(rows), observed, block)
     here = np.arange(block.stop - block.start)
     distances[here, here + block.start] = 0
     if metric == "euclidean":
@@ -50,7 +55,7 @@ def near_one(rows: Any) -> Any:
 
     That is exact, and no square leaves the range of the numbers.
     """
-    if not issparse(rows):
+    if isinstance(rows, np.ndarray):
         return np.ldexp(rows, -np.frexp(rows.max(axis=1))[1][:, None])
     exponent = np.frexp(rows.max(axis=1).toarray().ravel())[1]
     scaled = rows.copy()
