@@ -15,7 +15,7 @@ class EmptyComponentWarning(GwntfWarning):
 
 
 class DisconnectedGraphWarning(GwntfWarning):
-    """A graph with samples that are tied to nothing, or with more parts than there are clusters."""
+    """A graph with samples that are tied to nothing, or with more parts than clusters are asked for."""
 
 
 class CoarseKernelWarning(GwntfWarning):

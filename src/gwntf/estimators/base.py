@@ -19,7 +19,7 @@ from gwntf.core import Array, InputError
 from gwntf.engines import ENGINES, PRECISIONS, Engine, get_engine
 from gwntf.estimators.fitted import Fitted
 from gwntf.estimators.labels import ASSIGN_LABELS, Training, check_clusters
-from gwntf.estimators.notices import tell_disconnected, tell_empty_components, tell_status, tell_uneven
+from gwntf.estimators.notices import tell_alone, tell_empty_components, tell_status, tell_uneven
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples, estimator_data
 from gwntf.problem import (
     DataTensor,
@@ -195,7 +195,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         self.graph_, graph_reg = self._build_graph(given, tensor)
         problem = Problem(tensor, loss, self.graph_, graph_reg)
         if self.graph_ is not None and graph_reg > 0:
-            tell_disconnected(self.graph_, max(self._clusters, self.n_components))
+            tell_alone(self.graph_)
         self._prepare_start(tensor)
         return problem, scale
 

@@ -69,6 +69,9 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """Return what ties new samples to those of the fit; without `parts.Graph` nothing does."""
         return None
 
+    def _tell_clusters(self) -> None:
+        """Tell of clusters that a graph contradicts; without `parts.Graph` there is none."""
+
     def _refined(self, labels: NDArray[np.int_]) -> NDArray[np.int_]:
         """Return better labels near those of the embedding; without `parts.Graph` there are none."""
         return labels
@@ -206,6 +209,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         if self._seen.labels is None:
             n_samples, rank = self.embedding_.shape
             check_clusters(self._clusters, n_samples, rank, self.assign_labels)
+            self._tell_clusters()
             embedding = to_host(self.embedding_)
             labels = assign(embedding, self._clusters, self.assign_labels, self.random_state)
             self._seen.labels = self._refined(labels)

@@ -60,8 +60,8 @@ def tell_empty_components(factors: Sequence[FloatArray]) -> None:
         )
 
 
-def tell_disconnected(graph: csr_array, clusters: int) -> None:
-    """Tell of samples without a neighbour, and of more parts than clusters could keep whole."""
+def tell_alone(graph: csr_array) -> None:
+    """Tell of samples without a neighbour."""
     alone = np.flatnonzero(np.diff(graph.indptr) == 0)
     if alone.size and graph.shape[0] > 1:
         tell(
@@ -69,12 +69,16 @@ def tell_disconnected(graph: csr_array, clusters: int) -> None:
             "of them: use graph_weight='binary', more `n_neighbors`, or a `graph` that joins them.",
             DisconnectedGraphWarning,
         )
-        return
-    parts = int(connected_components(graph, directed=False)[0])
+
+
+def tell_parts(graph: csr_array, clusters: int) -> None:
+    """Tell of more connected parts, samples without a neighbour left out, than clusters could keep whole."""
+    tied = np.diff(graph.indptr) > 0
+    parts = int(connected_components(graph[tied][:, tied], directed=False)[0])
     if parts > clusters:
         tell(
-            f"The graph falls into {parts} parts, more than the {clusters} clusters or components, so some join "
-            "samples that it keeps apart: raise `n_neighbors`, `n_clusters` or `n_components`.",
+            f"The graph falls into {parts} parts, more than the {clusters} clusters, so some clusters join samples "
+            "that it keeps apart: raise `n_neighbors` or `n_clusters`.",
             DisconnectedGraphWarning,
         )
 

@@ -15,7 +15,7 @@ from gwntf.core import Array, InputError, Relaxation
 from gwntf.estimators.base import Constraints, Factorization
 from gwntf.estimators.graph_choice import choose_graph
 from gwntf.estimators.graph_cut import clearest, cut, start_from_cut
-from gwntf.estimators.notices import tell_all_pairs
+from gwntf.estimators.notices import tell_all_pairs, tell_parts
 from gwntf.estimators.sklearn_compat import Interval, StrOptions
 from gwntf.geometry import (
     GRAPH_METRICS,
@@ -257,6 +257,10 @@ class Graph(Factorization):
         if not isinstance(self.init, str) or self.init != "graph":
             return self.init
         return with_mass_of(tensor, start_from_cut(self._cut, tensor.shape, self.n_components, rng))
+
+    def _tell_clusters(self) -> None:
+        if self.graph_ is not None and self.graph_reg > 0:
+            tell_parts(self.graph_, self._clusters)
 
     def _refined(self, labels: NDArray[np.int_]) -> NDArray[np.int_]:
         if not self.refine_labels or self.graph_ is None:
