@@ -62,12 +62,11 @@ def estimator_data(
 
 def _typed(engine: Engine, values: Any, dtype: str | None, scaled: bool) -> Any:
     """Bring an array of the engine into a number type that holds it."""
-    kind = engine.dtype(values)
-    if kind.kind == "f":
+    if "float" in str(values.dtype):  # of NumPy or torch, which knows types that NumPy does not
         xp, rows = engine.xp, values.reshape(values.shape[0], -1)
         holes = xp.isnan(rows)
         known = xp.where(holes, xp.zeros_like(rows), rows) if bool(xp.any(holes)) else rows
-        check_largest(xp.max(known, axis=1), dtype or kind, every=scaled)
+        check_largest(xp.max(known, axis=1), dtype or engine.dtype(values), every=scaled)
     return engine.asarray(values, dtype)
 
 
