@@ -197,6 +197,14 @@ def test_scaling_page_shows_the_committed_figures():
     assert all(claim["met"] is not False for case in found.values() for claim in case["claims"])
 
 
+def test_numerics_page_shows_the_committed_sweep():
+    content = bench_results("safety")
+    assert content["table"] in (ROOT / "docs" / "numerics.md").read_text()
+    assert content["combinations"] >= 500
+    assert "bad" not in content["ends"]
+    assert {entry["end"] for entry in content["worth_a_look"]} <= {"diverged"}
+
+
 def test_model_selection_page_shows_the_committed_curves():
     content = bench_results("stability")
     assert (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import os
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,20 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from gwntf.core import Array, InputError, Status
+from gwntf.core import Array, InputError
 from gwntf.engines import ENGINES, PRECISIONS, Engine, get_engine
 from gwntf.estimators.checkpointing import as_checkpoint, keeper_of
-from gwntf.estimators.fitted import Fitted, outside
+from gwntf.estimators.fitted import Fitted
 from gwntf.estimators.labels import ASSIGN_LABELS, Training, check_clusters
+from gwntf.estimators.notices import tell_alone, tell_empty_components, tell_status, tell_uneven
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples, estimator_data
 from gwntf.problem import (
     DataTensor,
     KruskalRows,
     SparseTensor,
     as_factors,
+    check_unscaled,
     check_values,
 )
 from gwntf.solvers import (
@@ -195,9 +195,15 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         tensor, scale = raw.normalised(self.sample_norm)
         if not bool(engine.xp.any(tensor.values > 0)):
             raise InputError("X", "only zeros", "data with some mass")
+        if self.sample_norm is None:
+            largest, mass = float(tensor.values.max()), float(tensor.sample_sums.sum())
+            check_unscaled(tensor.dtype, largest, mass, self._degrees)
+            tell_uneven(engine.to_numpy(tensor.sample_sums))
         loss = self._loss(checked, tensor)
         self.graph_, graph_reg = self._build_graph(given, tensor)
         problem = Problem(tensor, loss, self.graph_, graph_reg)
+        if self.graph_ is not None and graph_reg > 0:
+            tell_alone(self.graph_)
         self._prepare_start(tensor)
         return problem, scale
 
@@ -213,7 +219,8 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         self.objective_, self.objective_curve_ = result.objective, result.objective_curve
         self.objective_terms_ = result.terms
         self.n_iter_, self.status_ = result.n_iter, result.status
-        self._warn_unless_converged()
+        tell_status(self.status_, self.objective_curve_, self.tol)
+        tell_empty_components([engine.to_numpy(factor) for factor in result.factors])
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Factorise X and return `embedding_`, the sample factor of the fit (graph included).
@@ -273,7 +280,10 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     def _tensor(self, X: Any, engine: Engine, *, reset: bool) -> DataTensor:
         """Check X, bring it to the engine and fold its rows."""
         dtype = self.dtype or engine.default_dtype
-        values = estimator_data(self, X, engine=engine, reset=reset, missing=self.missing, dtype=dtype)
+        scaled = self.sample_norm is not None
+        values = estimator_data(
+            self, X, engine=engine, reset=reset, missing=self.missing, dtype=dtype, scaled=scaled
+        )
         layout = tuple(values.shape[1:])
         folded, sample_shape = self._fold(values)
         if reset:
@@ -298,12 +308,6 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             return
         with ProgressBar(steps) as bar:
             yield [*callbacks, bar]
-
-    def _warn_unless_converged(self) -> None:
-        if self.status_ in (Status.ROSE, Status.DIVERGED) or (
-            self.status_ is Status.MAX_ITER and self.tol > 0
-        ):
-            warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=outside())
 
     @property
     def _n_features_out(self) -> int:

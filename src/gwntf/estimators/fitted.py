@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
-import warnings
 from abc import abstractmethod
 from functools import cached_property
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -19,8 +16,17 @@ from sklearn.utils.validation import check_is_fitted
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine, is_foreign, to_host
 from gwntf.estimators.labels import Training, assign, check_clusters, nearest_label
+from gwntf.estimators.notices import tell
 from gwntf.geometry import Ties
-from gwntf.problem import DataTensor, KruskalRows, SparseTensor, as_real_array, fill_missing, khatri_rao
+from gwntf.problem import (
+    DataTensor,
+    KruskalRows,
+    SparseTensor,
+    as_real_array,
+    check_unscaled,
+    fill_missing,
+    khatri_rao,
+)
 from gwntf.solvers import LossSpec, Problem, Stopping, project
 
 
@@ -48,6 +54,14 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     def _tensor(self, X: Any, engine: Engine, *, reset: bool) -> DataTensor:
         """Check X, bring it to the engine and fold its rows."""
 
+    @property
+    def _degrees(self) -> tuple[int, int]:
+        """Powers in which small data must not vanish, and large ones not overflow, for the objective to be known.
+
+        Transport takes data as they are, least squares take squares; so does a graph, where smallness does no harm.
+        """
+        return 1, 1
+
     @abstractmethod
     def _loss_of_new_samples(self) -> LossSpec:
         """Specify the loss for samples that come after the fit."""
@@ -55,6 +69,9 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     def _ties(self, tensor: DataTensor) -> Ties | None:  # noqa: ARG002
         """Return what ties new samples to those of the fit; without `parts.Graph` nothing does."""
         return None
+
+    def _tell_clusters(self) -> None:
+        """Tell of clusters that a graph contradicts; without `parts.Graph` there is none."""
 
     def _refined(self, labels: NDArray[np.int_]) -> NDArray[np.int_]:
         """Return better labels near those of the embedding; without `parts.Graph` there are none."""
@@ -193,12 +210,14 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             message = (
                 f"{unsettled} of {len(embedding)} new samples had not settled: raise `max_iter` or `tol`."
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=outside())
+            tell(message, ConvergenceWarning)
         return embedding, scale, raw
 
     def _project(self, raw: DataTensor) -> tuple[Array, Array, int]:
         """Embedding and scale of samples as new ones, and how many had not settled."""
         tensor, scale = raw.normalised(self.sample_norm)
+        if self.sample_norm is None:
+            check_unscaled(tensor.dtype, 1.0, float(tensor.sample_sums.max()), self._degrees)
         problem = Problem(tensor, self._loss_of_new_samples())
         stopping, ties = Stopping(self.max_iter, self.tol), self._ties(tensor)
         embedding, unsettled = project(problem, self.factors_[1:], stopping, raw.engine, ties)
@@ -220,6 +239,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         if self._seen.labels is None:
             n_samples, rank = self.embedding_.shape
             check_clusters(self._clusters, n_samples, rank, self.assign_labels)
+            self._tell_clusters()
             embedding = to_host(self.embedding_)
             labels = assign(embedding, self._clusters, self.assign_labels, self.random_state)
             self._seen.labels = self._refined(labels)
@@ -236,12 +256,3 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
                 raw = self._tensor(seen.given, engine, reset=False)
                 seen.rows, seen.given = engine.to_numpy(self._project(raw)[0]), None
         return seen.rows
-
-
-def outside() -> int:
-    """Return the level of the first caller that is not of this library, for a warning in the calling function."""
-    frame: FrameType | None = sys._getframe(1)
-    level = 1
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("gwntf."):
-        frame, level = frame.f_back, level + 1
-    return level

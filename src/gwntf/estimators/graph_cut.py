@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.cluster import spectral_clustering
+from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray
 
@@ -19,13 +20,13 @@ _SWEEPS = 100
 
 
 def cut(graph: csr_array, n_clusters: int, random_state: Any) -> Labels:
-    """Label the vertices by spectral clustering."""
+    """Label the vertices by spectral clustering, on one thread: several would round otherwise."""
     size = graph.shape[0]
     if n_clusters >= size:
         return np.arange(size)
     if n_clusters < 2 or graph.nnz == 0:
         return np.zeros(size, dtype=np.int_)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", UserWarning)
         labels = spectral_clustering(
             graph, n_clusters=n_clusters, assign_labels="discretize", random_state=random_state

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
-from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
+from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray, InputError
 from gwntf.estimators.sklearn_compat import cluster_qr, discretize
+from gwntf.geometry.neighbors import nearest_of
+from gwntf.geometry.pairwise import near_one
 
 ASSIGN_LABELS = ("kmeans", "discretize", "cluster_qr")
 
@@ -33,16 +36,25 @@ def assign(
 
     "kmeans" takes them as they are (the paper's labelling). "discretize" and "cluster_qr" normalise the
     rows, take the leading left singular vectors and rotate them to labels, which holds up better with many
-    clusters.
+    clusters. One thread: several would add up in whichever order they end.
     """
-    if how == "kmeans":
-        means = KMeans(n_clusters, n_init=kmeans_starts, random_state=random_state)
-        labels: NDArray[np.int_] = means.fit_predict(embedding)
-        return labels
-    rows = normalize(embedding.astype(np.float64))
-    vectors = np.linalg.svd(rows, full_matrices=False)[0][:, :n_clusters]
-    found = discretize(vectors, random_state=random_state) if how == "discretize" else cluster_qr(vectors)
+    with threadpool_limits(1):
+        if how == "kmeans":
+            means = KMeans(n_clusters, n_init=kmeans_starts, random_state=random_state)
+            found = means.fit_predict(_near_one(embedding))
+        else:
+            rows = normalize(_near_one(embedding).astype(np.float64))
+            vectors = np.linalg.svd(rows, full_matrices=False)[0][:, :n_clusters]
+            rotate = {"discretize": partial(discretize, random_state=random_state), "cluster_qr": cluster_qr}
+            found = rotate[how](vectors)
     return np.asarray(found, dtype=np.int_)
+
+
+def _near_one(rows: FloatArray) -> FloatArray:
+    """Divide by the power of two that brings the largest entry near one: exact, and squares stay in range."""
+    _, exponent = np.frexp(rows.max())
+    scaled: FloatArray = np.ldexp(rows, -exponent)
+    return scaled
 
 
 @dataclass
@@ -66,7 +78,7 @@ class Training:
 
 def nearest_label(embedding: FloatArray, rows: FloatArray, labels: NDArray[np.int_]) -> NDArray[np.int_]:
     """Give every embedded sample the label of the row whose direction is nearest to its own."""
-    search = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(normalize(rows.astype(np.float64)))
-    nearest = search.kneighbors(normalize(embedding.astype(np.float64)), return_distance=False)
+    new, known = (normalize(near_one(part.astype(np.float64))) for part in (embedding, rows))
+    _, nearest = nearest_of(new, known, 1)
     found: NDArray[np.int_] = labels[nearest[:, 0]]
     return found

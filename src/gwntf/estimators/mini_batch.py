@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -15,8 +14,8 @@ from sklearn.utils import check_random_state
 from gwntf.core import FloatArray, InputError, Status
 from gwntf.engines import Engine
 from gwntf.estimators.base import Constraints
-from gwntf.estimators.fitted import outside
 from gwntf.estimators.labels import Training
+from gwntf.estimators.notices import tell, tell_empty_components
 from gwntf.estimators.parts import PerModeTransport
 from gwntf.estimators.sklearn_compat import (
     Interval,
@@ -181,7 +180,8 @@ class MiniBatchGWNTF(PerModeTransport):
         self._embed_all(X)
         if self.status_ is Status.MAX_ITER and self.tol > 0:
             message = f"F had not settled after {self.max_epochs} epochs: raise `max_epochs` or `tol`."
-            warnings.warn(message, ConvergenceWarning, stacklevel=outside())
+            tell(message, ConvergenceWarning)
+        tell_empty_components([np.asarray(mean) for mean in self._means])
 
     def _epoch(
         self, X: Any, order: Any, rng: np.random.RandomState, callbacks: Sequence[Callback]

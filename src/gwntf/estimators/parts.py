@@ -15,6 +15,7 @@ from gwntf.core import Array, InputError, Relaxation
 from gwntf.estimators.base import Constraints, Factorization
 from gwntf.estimators.graph_choice import choose_graph
 from gwntf.estimators.graph_cut import clearest, cut, start_from_cut
+from gwntf.estimators.notices import tell_all_pairs, tell_parts
 from gwntf.estimators.sklearn_compat import Interval, StrOptions
 from gwntf.geometry import (
     GRAPH_METRICS,
@@ -29,6 +30,7 @@ from gwntf.geometry import (
     check_graph,
     neighbor_graph,
 )
+from gwntf.geometry.costs import COMPARED_COSTS, SAMPLE_MODE_LIMIT
 from gwntf.problem import DataTensor, NonnegativeTensor, SparseTensor, fold_samples
 from gwntf.solvers import INITS, UPDATES, Frobenius, LossSpec, Wasserstein, resolve_long_costs, with_mass_of
 from gwntf.transport import TransportLimits
@@ -65,6 +67,10 @@ class Matrix(Factorization):
 @dataclass(eq=False, repr=False, kw_only=True)
 class LeastSquares(Factorization):
     """Loss: 1/2 |X - X^|^2."""
+
+    @property
+    def _degrees(self) -> tuple[int, int]:
+        return 2, 2
 
     def _check_loss(self, shape: tuple[int, ...]) -> None:  # noqa: ARG002
         return None
@@ -105,7 +111,15 @@ class Transport(Factorization):
     def _loss(self, checked: tuple[CostSpec, ...], tensor: DataTensor) -> LossSpec:
         relaxation = Relaxation(self.reg, self.reg_m_data, self.reg_m_model)
         self.costs_ = resolve_long_costs(checked, tensor, relaxation, self.kernel_tol)
+        self._tell_long_costs(checked)
         return self._wasserstein()
+
+    def _tell_long_costs(self, checked: tuple[CostSpec, ...]) -> None:
+        """Tell of modes whose cost was to be near-far, and is a large matrix."""
+        for mode, (spec, cost) in enumerate(zip(checked, self.costs_, strict=True)):
+            wanted = isinstance(spec, str) and spec in COMPARED_COSTS and self.kernel_tol > 0
+            if wanted and isinstance(cost, np.ndarray) and len(cost) > SAMPLE_MODE_LIMIT:
+                tell_all_pairs(mode, len(cost), self.kernel_tol)
 
     def _loss_of_new_samples(self) -> LossSpec:
         return self._wasserstein().for_new_samples()
@@ -181,6 +195,11 @@ class Graph(Factorization):
         "refine_labels": ["boolean"],
     }
 
+    @property
+    def _degrees(self) -> tuple[int, int]:
+        low, high = super()._degrees
+        return low, 2 if self.graph_reg > 0 else high
+
     def _check_graph(self, n_samples: int) -> csr_array | None:
         if isinstance(self.init, str) and self.init == "graph":
             if self.graph is None and self.graph_reg == 0:
@@ -238,6 +257,10 @@ class Graph(Factorization):
         if not isinstance(self.init, str) or self.init != "graph":
             return self.init
         return with_mass_of(tensor, start_from_cut(self._cut, tensor.shape, self.n_components, rng))
+
+    def _tell_clusters(self) -> None:
+        if self.graph_ is not None and self.graph_reg > 0:
+            tell_parts(self.graph_, self._clusters)
 
     def _refined(self, labels: NDArray[np.int_]) -> NDArray[np.int_]:
         if not self.refine_labels or self.graph_ is None:

@@ -14,7 +14,14 @@ from sklearn.utils.validation import validate_data
 
 from gwntf.core import InputError
 from gwntf.engines import Engine, is_foreign, to_host
-from gwntf.problem import SparseTensor, as_sparse_tensor, check_shape, is_sparse, masked_to_nan
+from gwntf.problem import (
+    SparseTensor,
+    as_sparse_tensor,
+    check_largest,
+    check_shape,
+    is_sparse,
+    masked_to_nan,
+)
 
 __all__ = [
     "Interval",
@@ -30,16 +37,17 @@ __all__ = [
 
 
 def estimator_data(
-    estimator: Any, X: Any, *, engine: Engine, reset: bool, missing: str, dtype: str | None
+    estimator: Any, X: Any, *, engine: Engine, reset: bool, missing: str, dtype: str | None, scaled: bool
 ) -> Any:
     """Check X for any order of at least two, note or compare its features, and bring it to the engine.
 
     An array that another library than NumPy holds for an engine that knows it stays where it is; its entries are
     looked at later. Everything else is checked as scikit-learn does, but for a masked array, whose mask scikit-learn
-    would drop: it becomes an array with NaN in its place. A sparse array becomes a `SparseTensor`.
+    would drop: it becomes an array with NaN in its place. A sparse array becomes a `SparseTensor`. Entries must be
+    what the number type holds; where samples are to be `scaled`, those of every sample.
     """
     if is_sparse(X):
-        return _sparse_data(estimator, X, engine=engine, reset=reset, dtype=dtype)
+        return _sparse_data(estimator, X, engine=engine, reset=reset, dtype=dtype, scaled=scaled)
     X = masked_to_nan(X, missing=missing)
     shape = getattr(X, "shape", ())
     if 0 in shape[2:]:  # scikit-learn looks at the first two axes only
@@ -49,18 +57,20 @@ def estimator_data(
         if "complex" in str(X.dtype):
             raise InputError("X", f"entries of type {X.dtype}", "an array of real numbers")
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        return engine.asarray(X, dtype)
+        return _typed(engine, engine.asarray(X), dtype, scaled)
+    host = to_host(X)
+    whole = getattr(getattr(host, "dtype", None), "kind", "") in ("i", "u", "b")
     checked = validate_data(
         estimator,
-        to_host(X),
+        host,
         reset=reset,
-        dtype=[dtype] if dtype else ["float64", "float32"],
+        dtype=[dtype] if dtype and whole else ["float64", "float32"],
         order="C",
         allow_nd=True,
         ensure_all_finite="allow-nan" if missing == "ignore" else True,
         ensure_non_negative=True,
     )
-    return engine.asarray(checked)
+    return _typed(engine, engine.asarray(checked), dtype, scaled)
 
 
 def take_samples(X: Any, index: NDArray[np.intp]) -> Any:
@@ -70,10 +80,23 @@ def take_samples(X: Any, index: NDArray[np.intp]) -> Any:
     return X[index] if hasattr(X, "shape") and not hasattr(X, "iloc") else _safe_indexing(X, index)
 
 
-def _sparse_data(estimator: Any, X: Any, *, engine: Engine, reset: bool, dtype: str | None) -> SparseTensor:
+def _typed(engine: Engine, values: Any, dtype: str | None, scaled: bool) -> Any:
+    """Bring an array of the engine into a number type that holds it."""
+    if "float" in str(values.dtype):  # of NumPy or torch, which knows types that NumPy does not
+        xp, rows = engine.xp, values.reshape(values.shape[0], -1)
+        holes = xp.isnan(rows)
+        known = xp.where(holes, xp.zeros_like(rows), rows) if bool(xp.any(holes)) else rows
+        check_largest(xp.max(known, axis=1), dtype or engine.dtype(values), every=scaled)
+    return engine.asarray(values, dtype)
+
+
+def _sparse_data(
+    estimator: Any, X: Any, *, engine: Engine, reset: bool, dtype: str | None, scaled: bool
+) -> SparseTensor:
     """Check a sparse array and note or compare its features."""
     if engine.name == "torch":
         raise InputError("engine", "'torch' with a sparse array", "'cpu' or 'numpy'")
-    tensor = as_sparse_tensor(X, dtype=dtype, engine=engine)
+    tensor = as_sparse_tensor(X, engine=engine)
+    check_largest(tensor.sample_tops, dtype or tensor.dtype, every=scaled)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
-    return tensor
+    return tensor if dtype is None else tensor.astype(dtype)

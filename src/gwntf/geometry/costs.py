@@ -14,7 +14,10 @@ from gwntf.geometry.near_far import NearFarCost
 from gwntf.geometry.pairwise import pairwise_distances
 from gwntf.problem import DataTensor, SparseTensor, as_real_array, unfold
 
-NAMED_COSTS = ("grid", "grid2", "cosine", "euclidean")
+COMPARED_COSTS = ("cosine", "euclidean")
+"""Costs between slices of the data."""
+
+NAMED_COSTS = ("grid", "grid2", *COMPARED_COSTS)
 
 SAMPLE_MODE_LIMIT = 5000
 """With ``costs="auto"`` the sample mode is transported up to this many samples: its cost is N x N."""

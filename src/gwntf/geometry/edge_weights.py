@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 
 from gwntf.core import FloatArray
+from gwntf.geometry.pairwise import near_one
 from gwntf.problem import DataTensor, NonnegativeTensor, SparseTensor
 
 GRAPH_WEIGHTS = ("binary", "cosine", "self-tuning")
@@ -49,6 +50,7 @@ def _self_tuning(near: FloatArray, product: FloatArray) -> FloatArray:
 def _cosines(own: NonnegativeTensor, other: NonnegativeTensor, index: NDArray[np.intp]) -> FloatArray:
     """Cosine of every sample with its neighbours, over the entries that both have."""
     (rows, seen), (others, others_seen) = observed_rows(own), observed_rows(other)
+    rows, others = near_one(rows), near_one(others)
     cosines = np.zeros(index.shape)
     for place, column in enumerate(index.T):
         near, near_seen = others[column], others_seen[column]
@@ -62,7 +64,7 @@ def _sparse_cosines(tensor: DataTensor, index: NDArray[np.intp]) -> FloatArray:
     """Cosine of every sample of a sparse tensor with its neighbours among them; zeros have none with each other."""
     if not isinstance(tensor, SparseTensor):
         raise TypeError("sparse samples are compared with each other only")
-    rows = normalize(tensor.slices(0).astype(np.float64))
+    rows = normalize(near_one(tensor.slices(0).astype(np.float64)))
     shared = [rows.multiply(rows[column]).sum(axis=1) for column in index.T]
     cosines: FloatArray = np.clip(np.stack(shared, axis=1), 0, 1)
     return cosines

@@ -24,6 +24,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.metrics.pairwise import euclidean_distances
+from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray
 from gwntf.geometry.neighbors import directions, nearest_rows
@@ -155,10 +156,10 @@ def near_pairs(points: Points, count: int) -> csr_array:
 
 
 def near_far_parts(points: Points, near: csr_array, n_clusters: int) -> NearFarCost:
-    """Cluster the elements and expand their costs around the centres."""
+    """Cluster the elements, on one thread as several would round otherwise, and expand costs around the centres."""
     subset = np.random.default_rng(0).permutation(len(points.rows))[:_CLUSTERED]
     search = KMeans(n_clusters, n_init=1, max_iter=_ROUNDS, random_state=0)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)
         search.fit(points.features[subset].astype(np.float64))
     found = search.cluster_centers_.astype(points.features.dtype)
@@ -168,8 +169,9 @@ def near_far_parts(points: Points, near: csr_array, n_clusters: int) -> NearFarC
     bounds = np.searchsorted(cluster, np.arange(cluster[-1] + 2)).astype(np.int64)
     features = points.features[order]
     centres = np.add.reduceat(features, bounds[:-1], axis=0, dtype=np.float64) / np.diff(bounds)[:, None]
-    between = points.cost(centres, centres)
-    half = (points.cost(features, centres) - 0.5 * between[cluster]).astype(points.rows.dtype)
+    with threadpool_limits(1):
+        between = points.cost(centres, centres)
+        half = (points.cost(features, centres) - 0.5 * between[cluster]).astype(points.rows.dtype)
     sorted_near = near[order][:, order].tocsr()
     sorted_near.sort_indices()
     return NearFarCost(order, bounds, half, sorted_near)

@@ -7,10 +7,13 @@ nothing is as far apart as can be: 1, or the sum of the two norms.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.metrics.pairwise import cosine_distances, euclidean_distances, nan_euclidean_distances
+from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray
 
@@ -23,23 +26,41 @@ NOISE = 1e-7
 def pairwise_distances(
     rows: FloatArray | csr_array, observed: Mask | None, metric: str, block: slice | None = None
 ) -> FloatArray:
-    """Distances of the rows in `block` (all, by default) from all rows, in float64; zero from themselves."""
+    """Distances of the rows in `block` (all, by default) from all rows, in float64; zero from themselves.
+
+    One thread: several would round otherwise.
+    """
     block = slice(*(slice(None) if block is None else block).indices(rows.shape[0]))
     rows = rows.astype(np.float64)
     if metric == "cosine":
+        rows = near_one(rows)
         whole, shared = cosine_distances, _shared_cosine
     else:
         whole, shared = euclidean_distances, _shared_euclidean
-    if observed is None or issparse(rows):
-        distances = whole(rows[block], rows)
-    else:
-        distances = shared(np.asarray(rows), observed, block)
+    with threadpool_limits(1):
+        if observed is None or issparse(rows):
+            distances = whole(rows[block], rows)
+        else:
+            distances = shared(np.asarray(rows), observed, block)
     here = np.arange(block.stop - block.start)
     distances[here, here + block.start] = 0
     if metric == "euclidean":
         distances[distances < NOISE * row_length(rows)] = 0
     result: FloatArray = distances
     return result
+
+
+def near_one(rows: Any) -> Any:
+    """Divide each row, dense or sparse, by the power of two that brings its largest entry near one.
+
+    That is exact, and no square leaves the range of the numbers.
+    """
+    if isinstance(rows, np.ndarray):
+        return np.ldexp(rows, -np.frexp(rows.max(axis=1))[1][:, None])
+    exponent = np.frexp(rows.max(axis=1).toarray().ravel())[1]
+    scaled = rows.copy()
+    scaled.data = np.ldexp(rows.data, -np.repeat(exponent, np.diff(rows.indptr)))
+    return scaled
 
 
 def row_length(rows: FloatArray | csr_array) -> float:

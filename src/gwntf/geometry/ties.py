@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.neighbors import NearestNeighbors
 
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine
 from gwntf.geometry.edge_weights import GRAPH_WEIGHTS, SCALE_NEIGHBOR, Ends, edge_weights, observed_rows
 from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, check_complete, graph_features
 from gwntf.geometry.graph import nearest_samples
+from gwntf.geometry.neighbors import nearest_of
 from gwntf.geometry.pairwise import NOISE, pairwise_distances, row_length
 from gwntf.problem import NonnegativeTensor
 
@@ -162,8 +162,7 @@ class TrainingSamples:
         width = max(
             features.shape[1], rows.shape[1]
         )  # rows of zeros may have brought a coordinate of their own
-        search = NearestNeighbors(n_neighbors=count, algorithm="brute", metric=compared)
-        distance, index = search.fit(_widened(features, width)).kneighbors(_widened(rows, width))
+        distance, index = nearest_of(_widened(rows, width), _widened(features, width), count, compared)
         return np.where(distance < NOISE * row_length(features), 0, distance), index
 
 

@@ -19,6 +19,7 @@ from gwntf.problem.algebra import (
 from gwntf.problem.blocks import pieces, sample_blocks
 from gwntf.problem.factors import KruskalRows, as_factors, to_simplex
 from gwntf.problem.fibers import Fibers
+from gwntf.problem.ranges import check_largest, check_unscaled
 from gwntf.problem.sparse_tensor import SparseTensor, as_sparse_tensor, is_sparse
 from gwntf.problem.tensor import (
     NonnegativeTensor,
@@ -46,7 +47,9 @@ __all__ = [
     "as_real_array",
     "as_sparse_tensor",
     "as_tensor",
+    "check_largest",
     "check_shape",
+    "check_unscaled",
     "check_values",
     "fill_missing",
     "fold",

@@ -94,6 +94,21 @@ class SparseTensor:
         sums = np.bincount(self.places[0], self.values.astype(np.float64), minlength=self.shape[0])
         return sums.astype(np.float64)
 
+    @property
+    def sample_tops(self) -> FloatArray:
+        """Largest entry of every sample."""
+        tops = np.zeros(self.shape[0], self.dtype)
+        np.maximum.at(tops, self.places[0], self.values)
+        return tops
+
+    def astype(self, dtype: Any) -> SparseTensor:
+        """Return the same entries in another number type, without those that it rounds to zero."""
+        values = self.values.astype(dtype, copy=False)
+        kept = values > 0
+        if kept.all():
+            return replace(self, values=values)
+        return replace(self, places=self.places[:, kept], values=values[kept])
+
     def reshape(self, *shape: int) -> SparseTensor:
         """Return the same entries under another shape of the same size; one length may be -1."""
         known = math.prod(size for size in shape if size != -1)
@@ -120,8 +135,7 @@ class SparseTensor:
         if norm is None:
             return self, np.ones(self.shape[0], self.dtype)
         sample, values = self.places[0], self.values.astype(np.float64)
-        largest = np.zeros(self.shape[0])
-        np.maximum.at(largest, sample, values)
+        largest = self.sample_tops.astype(np.float64)
         power = 2 if norm == "l2" else 1
         parts = (values / largest[sample]) ** power
         norms = largest * np.bincount(sample, parts, minlength=self.shape[0]) ** (1 / power)
@@ -154,16 +168,16 @@ def is_sparse(X: Any) -> bool:
     return bool(issparse(X)) or (kind is not None and isinstance(X, kind))
 
 
-def as_sparse_tensor(X: Any, *, dtype: Any = None, engine: Engine | None = None) -> SparseTensor:
+def as_sparse_tensor(X: Any, *, engine: Engine | None = None) -> SparseTensor:
     """Check a sparse array of order N >= 2: duplicates are summed, stored zeros dropped.
 
-    float32 and float64 are kept, everything else becomes float64, unless `dtype` asks for one of the two.
+    float32 and float64 are kept, everything else becomes float64.
     """
     places, values, shape = _entries(X)
     if values.dtype.kind not in "fiub":
         raise InputError("X", f"entries of type {values.dtype}", "an array of real numbers")
     keep = values.dtype in (np.float32, np.float64)
-    values = values.astype(dtype if dtype is not None else (values.dtype if keep else np.float64))
+    values = values.astype(values.dtype if keep else np.float64)
     if not np.isfinite(values).all():
         kind = "NaN" if np.isnan(values).any() else "infinite"
         allowed = "finite nonnegative numbers; in a sparse array every entry counts as observed"

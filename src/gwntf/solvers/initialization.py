@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.utils.extmath import randomized_svd
+from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray
 from gwntf.problem import (
@@ -49,14 +50,15 @@ def nndsvd_factors(tensor: DataTensor, rank: int, rng: np.random.RandomState) ->
 
     Each singular pair keeps its heavier sign; the feature side is folded and replaced by its best nonnegative
     rank-one tensor. Zeros are filled with a hundredth of the column's mean, and components beyond the rank of
-    the unfolding are random, with the average mass of the others.
+    the unfolding are random, with the average mass of the others. One thread: several would round otherwise.
     """
     shape = tensor.shape
     matrix = tensor.on_host.rows.astype(np.float64)
     available = min(rank, *matrix.shape)
-    left, singular, right = randomized_svd(
-        matrix, available, power_iteration_normalizer="QR", random_state=rng
-    )
+    with threadpool_limits(1):
+        left, singular, right = randomized_svd(
+            matrix, available, power_iteration_normalizer="QR", random_state=rng
+        )
     factors = random_factors(shape, rank, rng)
     usable = int((singular > singular[0] * np.finfo(np.float64).eps).sum())
     for component in range(usable):

@@ -21,7 +21,7 @@ from gwntf.geometry import (
     near_pairs,
     resolve_cost,
 )
-from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
+from gwntf.geometry.costs import COMPARED_COSTS, SAMPLE_MODE_LIMIT
 from gwntf.geometry.near_far import N_NEAR
 from gwntf.problem import DataTensor, SparseTensor, unfold
 from gwntf.transport import scale
@@ -43,7 +43,7 @@ def resolve_long_costs(
     for mode, spec in enumerate(specs):
         long = tensor.shape[mode] > tensor.engine.long_fibers and tol > 0 and tensor.observed is None
         cost: Cost | None = None
-        compared = isinstance(spec, str) and spec in ("cosine", "euclidean")
+        compared = isinstance(spec, str) and spec in COMPARED_COSTS
         if long and compared and isinstance(tensor, SparseTensor):
             _check_all_pairs(str(spec), tensor.shape[mode], mode)
         elif long and compared:

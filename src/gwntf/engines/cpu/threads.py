@@ -20,8 +20,9 @@ class Threads:
 
     Their number is the smallest of what numba, the BLAS and OpenMP libraries and the processor allow, so that
     ``NUMBA_NUM_THREADS``, ``numba.set_num_threads``, ``OMP_NUM_THREADS``, ``threadpoolctl.threadpool_limits`` and
-    joblib's limit on nested threads all hold. While they run, each BLAS call inside them has one thread: idle
-    threads of BLAS spin, and would take the cores away.
+    joblib's limit on nested threads all hold. While they run, and also where there is only one, each BLAS call inside
+    them has one thread: idle threads of BLAS spin, and would take the cores away, and products on several threads
+    round otherwise than on one.
     """
 
     def __init__(self) -> None:
@@ -36,7 +37,8 @@ class Threads:
     def map(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
         """Apply a function to every item; answers in the order of the items."""
         workers = min(self.count(), len(items))
-        if workers <= 1:
-            return [function(item) for item in items]
-        with self._libraries.limit(limits=1), ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(function, items))
+        with self._libraries.limit(limits=1):
+            if workers <= 1:
+                return [function(item) for item in items]
+            with ThreadPoolExecutor(workers) as pool:
+                return list(pool.map(function, items))

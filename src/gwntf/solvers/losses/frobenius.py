@@ -66,7 +66,7 @@ class DenseUnfoldings:
 
     def begin(self, first: Array) -> Array:
         """X_(1)' A(1)."""
-        return self._rows.T @ first
+        return reduce(add, self._engine.map(lambda rows: self._rows[rows].T @ first[rows], self._blocks()))
 
     def product(self, begun: Array, factors: Sequence[Array], mode: int) -> Array:
         """X_(n) A(-n) for one n but the first, from X_(1)' A(1)."""
@@ -74,7 +74,9 @@ class DenseUnfoldings:
 
     def sample_product(self, factors: Sequence[Array]) -> Array:
         """X_(1) A(-1)."""
-        return self._rows @ khatri_rao(factors[1:])
+        other = khatri_rao(factors[1:])
+        parts = self._engine.map(lambda rows: self._rows[rows] @ other, self._blocks())
+        return self._engine.xp.concat(parts)
 
     def half_squares(self) -> Array:
         """1/2 |x|^2 of every sample."""

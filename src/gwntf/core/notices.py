@@ -1,0 +1,26 @@
+"""Warnings of the library: each says what was seen and what to change, once per fit.
+
+A fit that has not settled warns with scikit-learn's `ConvergenceWarning`.
+"""
+
+from __future__ import annotations
+
+
+class GwntfWarning(UserWarning):
+    """Base of every warning that the library gives on purpose, but for those on convergence."""
+
+
+class EmptyComponentWarning(GwntfWarning):
+    """Components that have no mass."""
+
+
+class DisconnectedGraphWarning(GwntfWarning):
+    """A graph with samples that are tied to nothing, or with more parts than clusters are asked for."""
+
+
+class CoarseKernelWarning(GwntfWarning):
+    """A long mode for which no near-far kernel was exact enough, so that all pairs are held."""
+
+
+class UnevenSamplesWarning(GwntfWarning):
+    """Samples, not scaled, of which half are too light to count."""

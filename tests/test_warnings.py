@@ -1,0 +1,135 @@
+"""Warnings say what was seen, in numbers, and what to change: once in their situation, never in the ordinary one."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.sparse import block_diag, csr_array
+from sklearn.exceptions import ConvergenceWarning
+
+import gwntf.estimators.parts as parts
+import gwntf.geometry.costs as costs_module
+import gwntf.solvers.long_costs as long_costs
+from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, GwntfWarning, fit_many
+from gwntf.core import (
+    CoarseKernelWarning,
+    DisconnectedGraphWarning,
+    EmptyComponentWarning,
+    UnevenSamplesWarning,
+)
+from gwntf.datasets import load_digits_tensor
+
+X = np.random.default_rng(0).random((20, 5, 4))
+ALL = (GWNTF, NMF, GNMF, SDNMF, NCP, GNCP, SWIFT)
+
+
+def told(model, data=X):
+    """What a fit warns of, as (category, text)."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(data)
+    assert {entry.filename for entry in caught} <= {__file__}
+    return [(entry.category, str(entry.message)) for entry in caught]
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_ordinary_data_and_settings_are_met_with_silence(kind):
+    digits = load_digits_tensor()[0][:200]
+    assert told(kind(10, max_iter=5, tol=0, random_state=0), digits) == []
+
+
+def test_a_fit_that_has_not_settled_tells_its_last_two_values():
+    model = NCP(3, max_iter=2, random_state=0)
+    ((category, text),) = told(model)
+    assert category is ConvergenceWarning
+    before, last = model.objective_curve_[-2:]
+    assert "raise `max_iter`, or `tol`" in text
+    assert f"F went from {before:.8g} to {last:.8g} in iteration 2, the last one" in text
+    assert told(model.set_params(tol=0)) == []
+
+
+def start(rank, empty):
+    """Factors whose component `empty` has all its mass where the data have none."""
+    factors = [np.ones((20, rank)), np.random.default_rng(1).random((5, rank)) + 0.1, np.ones((4, rank))]
+    factors[1][:, empty] = np.eye(5)[4]
+    factors[1][4, np.arange(rank) != empty] = 0
+    return factors
+
+
+@pytest.mark.parametrize("kind", [NCP, SWIFT])
+def test_components_without_mass_are_counted_and_named(kind):
+    data = X.copy()
+    data[:, 4] = 0
+    extra = {} if kind is NCP else {"costs": (None, None, None)}
+    model = kind(3, init=start(3, 1), max_iter=20, tol=0, **extra)
+    ((category, text),) = told(model, data)
+    assert category is EmptyComponentWarning
+    assert text.startswith("1 of 3 components have no mass (1): lower `n_components`")
+
+
+def test_samples_without_an_edge_are_counted_and_named():
+    graph = csr_array(block_diag([np.ones((17, 17)), np.zeros((3, 3))]))
+    ((category, text),) = told(GNCP(3, graph=graph, max_iter=3, tol=0, random_state=0))
+    assert category is DisconnectedGraphWarning
+    assert text.startswith("3 of 20 samples have no edge in the graph (17, 18, 19)")
+    assert told(GNCP(3, graph=graph, graph_reg=0, max_iter=3, tol=0, random_state=0)) == []
+
+
+def test_clusters_fewer_than_the_parts_of_the_graph_are_told_and_as_many_are_not():
+    graph = csr_array(block_diag([np.ones((5, 5))] * 4))
+    model = GNCP(3, graph=graph, max_iter=3, tol=0, random_state=0)
+    assert told(model) == []  # nobody has asked for clusters
+    with pytest.warns(DisconnectedGraphWarning) as caught:
+        model.fit_predict(X)
+    model.predict(X[:3])  # in silence
+    assert len(caught) == 1
+    seen = "The graph falls into 4 parts, more than the 3 clusters"
+    assert str(caught[0].message).startswith(seen)
+    model.set_params(n_clusters=4).fit_predict(X)
+
+
+def test_light_samples_are_told_where_samples_are_not_scaled():
+    uneven = X * np.logspace(-8, 0, 20).reshape(-1, 1, 1)
+    model = SWIFT(3, max_iter=3, tol=0, random_state=0)
+    ((category, text),) = told(model, uneven)
+    sums = uneven.sum(axis=(1, 2))
+    assert category is UnevenSamplesWarning
+    assert text.startswith(
+        f"Half of the samples hold {np.sort(sums)[:10].sum() / sums.sum():.2g} of all mass"
+    )
+    assert f"(sums from {sums.min():.3g} to {sums.max():.3g})" in text
+    assert told(model.set_params(sample_norm="l2"), uneven) == []
+
+
+def test_counts_with_a_heavy_tail_are_ordinary():
+    sizes = 10 ** np.random.default_rng(0).uniform(0, 3, (60, 1, 1))
+    counts = np.random.default_rng(1).poisson(sizes * np.ones((60, 5, 4)))
+    assert told(SWIFT(3, max_iter=3, tol=0, random_state=0), counts) == []
+
+
+def test_a_long_mode_of_all_pairs_is_told_with_its_size(monkeypatch):
+    """No near-far kernel is ever coarser than its tolerance: where none is fine enough all pairs are held."""
+    monkeypatch.setattr(type(GWNTF(engine="numpy")._engine(X)), "long_fibers", 15)
+    for module in (parts, long_costs, costs_module):
+        monkeypatch.setattr(module, "SAMPLE_MODE_LIMIT", 15)
+    model = GWNTF(3, costs=("cosine", None, None), kernel_tol=1e-9, max_iter=3, tol=0, engine="numpy")
+    ((category, text),) = told(model)
+    assert category is CoarseKernelWarning
+    assert text.startswith(
+        "No near-far kernel along axis 0 is exact to kernel_tol=1e-09, so all 20 x 20 pairs"
+    )
+    assert told(model.set_params(kernel_tol=0)) == []
+
+
+def test_every_warning_can_be_silenced_by_one_class():
+    kinds = (CoarseKernelWarning, DisconnectedGraphWarning, EmptyComponentWarning, UnevenSamplesWarning)
+    assert all(issubclass(kind, GwntfWarning) and issubclass(kind, UserWarning) for kind in kinds)
+
+
+def test_what_many_fits_have_in_common_is_told_once():
+    graph = csr_array(block_diag([np.ones((17, 17)), np.zeros((3, 3))]))
+    with pytest.warns(DisconnectedGraphWarning) as caught:
+        fit_many(GNCP(3, graph=graph, max_iter=3, tol=0), X, range(3))
+    assert len(caught) == 1
