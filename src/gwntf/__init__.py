@@ -11,6 +11,7 @@ from gwntf.distances import (
 )
 from gwntf.estimators import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, fit_many
 from gwntf.geometry import SeparableCost, neighbor_graph
+from gwntf.readers import read_data
 from gwntf.solvers import Iteration
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "fit_many",
     "neighbor_graph",
     "objective",
+    "read_data",
     "wasserstein_distance",
     "wasserstein_matrix_distance",
     "wasserstein_tensor_distance",
