@@ -25,8 +25,8 @@ import gwntf
 from gwntf import DataError, InputError, read_data
 from gwntf.core import MissingLibraryError
 from gwntf.readers import guard, summarise
-from tests import files
-from tests.files import IMAGES, WRITERS, X, Y
+from tests import data_files as files
+from tests.data_files import IMAGES, WRITERS, X, Y
 
 HUGE = 10**15
 

@@ -5,8 +5,9 @@ Libraries that crash on damaged files are called in a process of their own: `gua
 there; it also holds the rules for how large an array may be, and imports nothing of this package.
 """
 
+from gwntf.readers.apart import size
 from gwntf.readers.read import FORMATS, read_data
 from gwntf.readers.samples import Samples
 from gwntf.readers.summary import Summary, summarise
 
-__all__ = ["FORMATS", "Samples", "Summary", "read_data", "summarise"]
+__all__ = ["FORMATS", "Samples", "Summary", "read_data", "size", "summarise"]
