@@ -1,7 +1,15 @@
 """Nonnegative matrix and tensor factorization under optimal-transport losses, with a graph on the samples."""
 
 from gwntf._version import __version__
-from gwntf.core import DataError, DeviceMemoryError, GwntfError, InputError, Status
+from gwntf.core import (
+    DataError,
+    DeviceMemoryError,
+    FileWriteError,
+    GwntfError,
+    InputError,
+    ModelFileError,
+    Status,
+)
 from gwntf.distances import (
     entropic_wasserstein_distance,
     objective,
@@ -9,7 +17,7 @@ from gwntf.distances import (
     wasserstein_matrix_distance,
     wasserstein_tensor_distance,
 )
-from gwntf.estimators import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, fit_many
+from gwntf.estimators import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, fit_many, load
 from gwntf.geometry import SeparableCost, neighbor_graph
 from gwntf.readers import read_data
 from gwntf.solvers import Iteration
@@ -24,14 +32,17 @@ __all__ = [
     "SWIFT",
     "DataError",
     "DeviceMemoryError",
+    "FileWriteError",
     "GwntfError",
     "InputError",
     "Iteration",
+    "ModelFileError",
     "SeparableCost",
     "Status",
     "__version__",
     "entropic_wasserstein_distance",
     "fit_many",
+    "load",
     "neighbor_graph",
     "objective",
     "read_data",

@@ -4,7 +4,15 @@ Imports nothing from the package. Start with `errors` (how bad input is reported
 stopped).
 """
 
-from gwntf.core.errors import DataError, DeviceMemoryError, GwntfError, InputError, MissingLibraryError
+from gwntf.core.errors import (
+    DataError,
+    DeviceMemoryError,
+    FileWriteError,
+    GwntfError,
+    InputError,
+    MissingLibraryError,
+    ModelFileError,
+)
 from gwntf.core.relaxation import Relaxation
 from gwntf.core.status import Status
 from gwntf.core.types import Array, FloatArray
@@ -13,10 +21,12 @@ __all__ = [
     "Array",
     "DataError",
     "DeviceMemoryError",
+    "FileWriteError",
     "FloatArray",
     "GwntfError",
     "InputError",
     "MissingLibraryError",
+    "ModelFileError",
     "Relaxation",
     "Status",
 ]

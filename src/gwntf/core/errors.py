@@ -38,3 +38,14 @@ class DeviceMemoryError(GwntfError, MemoryError):
 
 class DataError(GwntfError, OSError):
     """A data file that is not there, could not be had, or is not what it should be."""
+
+
+class ModelFileError(GwntfError, ValueError):
+    """A file that is no model or checkpoint of this library, is damaged, or comes from a later version."""
+
+
+class FileWriteError(GwntfError, OSError):
+    """A file that could not be written; its message says what became of the one that was there."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from abc import abstractmethod
@@ -136,6 +137,35 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             embedding, scale, tensor = self._embed(X, engine)
             return -tensor.relative_error(self._rows(embedding, scale, tensor))
 
+    def save(self, path: str | os.PathLike[str], *, with_predict: bool = True) -> None:
+        """Write the fitted model to a file that `gwntf.load` reads.
+
+        The file appears whole or not at all; `docs/reliability.md` has its format. Parameters may be numbers, text,
+        arrays, sparse matrices, costs and RandomState objects; `callbacks` and `progress` are left out, a
+        function as `graph_metric` is refused. Tensors are written as arrays of the host.
+
+        Parameters
+        ----------
+        path : path
+            Where to write; by custom with the ending ".gwntf".
+        with_predict : bool, default=True
+            Whether the file can `predict`. What that needs, the labels of the training samples and their embedding as
+            new ones, is found now if `predict` has not been called before, which may take as long as the fit.
+        """
+        from gwntf.estimators.files import write_model  # it knows all classes, which are built on this one
+
+        check_is_fitted(self)
+        write_model(self, path, self._found_training() if with_predict else None)
+
+    def _found_training(self) -> tuple[FloatArray | None, NDArray[np.int_] | None]:
+        """Embedding and labels of the training samples for a file; None for what cannot be had, or was left out."""
+        seen = self._seen
+        rows = None if seen.given is None and seen.rows is None else self._training_rows()
+        try:
+            return rows, self._training_labels()
+        except InputError:  # so many clusters cannot be told apart, and `predict` will say so
+            return rows, None
+
     def _model(self, engine: Engine, embedding: Array) -> Array:
         """Return the model of embedded samples, in the wider of the two number types and in the layout of X."""
         components = engine.asarray(self.components_)
@@ -198,6 +228,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     def _training_rows(self) -> FloatArray:
         """Embed the training samples as new ones, once."""
         seen = self._seen
+        if seen.rows is None and seen.given is None:
+            raise InputError("X", "a model saved with `with_predict=False`", "one saved with True to predict")
         if seen.rows is None:
             engine = self._engine(seen.given)
             with engine.session(seen.given):

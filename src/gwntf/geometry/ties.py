@@ -12,8 +12,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine
-from gwntf.geometry.edge_weights import SCALE_NEIGHBOR, Ends, edge_weights, observed_rows
-from gwntf.geometry.features import GraphMetric, check_complete, graph_features
+from gwntf.geometry.edge_weights import GRAPH_WEIGHTS, SCALE_NEIGHBOR, Ends, edge_weights, observed_rows
+from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, check_complete, graph_features
 from gwntf.geometry.graph import nearest_samples
 from gwntf.geometry.pairwise import NOISE, pairwise_distances, row_length
 from gwntf.problem import NonnegativeTensor
@@ -95,6 +95,48 @@ class TrainingSamples:
         if weight == "self-tuning" and size > 1:
             scale = nearest_samples(tensor, min(SCALE_NEIGHBOR, size - 1), metric)[0][:, -1]
         self._tensor, self._ends = tensor, Ends(tensor, scale)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What there is to keep, for a file."""
+        return {
+            "values": self._tensor.values,
+            "observed": self._tensor.observed,
+            "count": self._count,
+            "weight": self._weight,
+            "metric": self._metric,
+            "features": self._features,
+            "scale": self._ends.scale,
+        }
+
+    @classmethod
+    def from_parts(
+        cls,
+        values: FloatArray,
+        observed: NDArray[np.bool_] | None,
+        count: int,
+        weight: str,
+        metric: str,
+        features: tuple[FloatArray, str] | None,
+        scale: FloatArray,
+    ) -> TrainingSamples:
+        """Build what had these parts; raise ValueError where they do not fit each other."""
+        size = len(values)
+        fits = [
+            values.ndim > 1 and 0 < count <= size and scale.shape == (size,),
+            observed is None or observed.shape == values.shape,
+            weight in GRAPH_WEIGHTS and metric in GRAPH_METRICS,
+            (features is None) == (observed is not None),
+            features is None or (features[0].ndim == 2 and len(features[0]) == size),
+            features is None or features[1] in ("euclidean", "manhattan"),
+        ]
+        if not all(fits):
+            raise ValueError("training samples that do not fit each other")
+        found = cls.__new__(cls)
+        tensor = NonnegativeTensor(values, observed)
+        found._weight, found._metric, found._count = weight, metric, count
+        found._features, found._tensor, found._ends = features, tensor, Ends(tensor, scale)
+        return found
 
     def ties(self, new: NonnegativeTensor) -> csr_array:
         """Weights between new samples (rows) and training samples (columns), zero beyond the nearest few."""

@@ -13,11 +13,13 @@ from gwntf.solvers.losses import Frobenius, LossSpec, ObjectiveTerms, Wasserstei
 from gwntf.solvers.losses.transport import UPDATES
 from gwntf.solvers.problem import Problem
 from gwntf.solvers.projection import project
+from gwntf.solvers.records import RECORDS
 from gwntf.solvers.restarts import solve_each
 from gwntf.solvers.result import Result
 
 __all__ = [
     "INITS",
+    "RECORDS",
     "UPDATES",
     "Callback",
     "Frobenius",

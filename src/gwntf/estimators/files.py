@@ -1,0 +1,180 @@
+"""Models in files: what is written, and what a file must hold to become a model again."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from gwntf.core import InputError, ModelFileError, Status
+from gwntf.estimators.base import Factorization
+from gwntf.estimators.gwntf import GWNTF
+from gwntf.estimators.labels import Training
+from gwntf.estimators.methods import GNCP, GNMF, NCP, NMF, SDNMF, SWIFT
+from gwntf.geometry import NearFarCost, SeparableCost, TrainingSamples, check_cost
+from gwntf.io import Record, Records, read_document, write_document
+from gwntf.solvers import RECORDS, ObjectiveTerms
+
+KNOWN: dict[str, type[Factorization]] = {
+    cls.__name__: cls for cls in (GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT)
+}
+"""Estimators that a file may hold."""
+
+LEFT_OUT = ("callbacks", "progress")
+"""Parameters that belong to a session and not to a model; a loaded model has their defaults."""
+
+FITTED = (
+    "factors_",
+    "sample_scale_",
+    "objective_",
+    "objective_curve_",
+    "objective_terms_",
+    "n_iter_",
+    "status_",
+    "reconstruction_err_",
+    "graph_",
+    "sample_shape_",
+    "n_features_in_",
+    "_layout",
+)
+"""What every fitted model has."""
+
+PERHAPS = ("costs_", "graph_metric_", "modularity_", "labels_", "feature_names_in_", "_training")
+"""What some have, by their class and parameters."""
+
+
+def _near_far(order: Any, bounds: Any, half: Any, near: Any, error: float) -> NearFarCost:
+    size = len(order)
+    fits = [
+        np.array_equal(np.sort(order), np.arange(size)),
+        bounds[0] == 0 and bounds[-1] == size and bool((np.diff(bounds) > 0).all()),
+        half.shape == (size, len(bounds) - 1) and half.dtype.kind == "f",
+        near.format == "csr" and near.shape == (size, size),
+        order.dtype == bounds.dtype == np.int64,
+    ]
+    if not all(fits):
+        raise ValueError("parts of a near-far cost that do not fit each other")
+    return NearFarCost(order, bounds, half, near, error)
+
+
+def _parts_of_near_far(cost: NearFarCost) -> dict[str, Any]:
+    return {name: getattr(cost, name) for name in ("order", "bounds", "half", "near", "error")}
+
+
+MODEL_RECORDS: Records = {
+    **RECORDS,
+    "NearFarCost": Record(NearFarCost, _parts_of_near_far, _near_far),
+    "SeparableCost": Record(SeparableCost, lambda cost: {"axes": cost.axes}, SeparableCost),
+    "TrainingSamples": Record(TrainingSamples, lambda samples: samples.parts, TrainingSamples.from_parts),
+}
+
+
+def write_model(model: Factorization, path: str | os.PathLike[str], training: tuple[Any, Any] | None) -> None:
+    """Write a fitted model; `training` are embedding and labels of its samples for `predict`."""
+    if KNOWN.get(type(model).__name__) is not type(model):
+        raise InputError("model", f"a {type(model).__name__}", f"one of {', '.join(KNOWN)}")
+    own = model.get_params(deep=False)
+    if callable(own.get("graph_metric")):
+        allowed = (
+            "a named metric, or `graph=neighbor_graph(X, metric=...)`: functions are not written to files"
+        )
+        raise InputError("graph_metric", "a function", allowed)
+    content = {
+        "class": type(model).__name__,
+        "params": {name: value for name, value in own.items() if name not in LEFT_OUT},
+        "fitted": {name: vars(model)[name] for name in (*FITTED, *PERHAPS) if name in vars(model)},
+        "training": training,
+    }
+    write_document(path, "model", content, MODEL_RECORDS)
+
+
+def load(path: str | os.PathLike[str]) -> Factorization:
+    """Load a model that `save` has written.
+
+    Nothing in the file is run. What is damaged in any byte, cut, foreign or of a later format is refused.
+
+    Parameters
+    ----------
+    path : path
+        File to read.
+
+    Returns
+    -------
+    estimator
+        Of the class and with the parameters of the one that was saved (but for `callbacks` and `progress`); what it
+        does with new samples is the same to the bit. Its arrays are NumPy arrays.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not one that can be loaded; the message says why.
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy as np
+    >>> from gwntf import NMF, load
+    >>> X = np.random.default_rng(0).random((20, 6))
+    >>> model = NMF(2, max_iter=20, tol=0, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.gwntf")
+    ...     model.save(path)
+    ...     bool((load(path).transform(X) == model.transform(X)).all())
+    True
+    """
+    content = read_document(path, "model", MODEL_RECORDS)
+    try:
+        return _model(**{"kind" if name == "class" else name: part for name, part in content.items()})
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ModelFileError(
+            f"{path} holds no model of this gwntf: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _model(kind: str, params: dict[str, Any], fitted: dict[str, Any], training: Any) -> Factorization:
+    model = KNOWN[kind](**params)
+    model._validate_params()
+    unknown = set(fitted) - {*FITTED, *PERHAPS}
+    if unknown or not set(FITTED) <= set(fitted):
+        raise ValueError("other attributes than those of a fitted model")
+    _check_fitted(fitted)
+    model.__dict__.update(fitted)
+    model.embedding_ = model.factors_[0]
+    rows, labels = training or (None, None)
+    shape = model.embedding_.shape
+    if (rows is not None and rows.shape != shape) or (labels is not None and labels.shape != shape[:1]):
+        raise ValueError("training samples of other sizes than the factors")
+    model._seen = Training(None, rows, labels)
+    return model
+
+
+def _check_fitted(fitted: dict[str, Any]) -> None:
+    """Raise ValueError unless everything has the sizes that the factors say: compiled code trusts them."""
+    factors, graph = fitted["factors_"], fitted["graph_"]
+    sizes, rank = [len(factor) for factor in factors], factors[0].shape[1]
+    layout, sample_shape = fitted["_layout"], fitted["sample_shape_"]
+    labels = fitted.get("labels_")
+    fits = [
+        isinstance(factors, list) and len(factors) > 1 and rank > 0 and min(sizes) > 0,
+        all(factor.shape == (size, rank) for factor, size in zip(factors, sizes, strict=True)),
+        all(factor.dtype.kind == "f" for factor in factors),
+        isinstance(layout, tuple) and isinstance(sample_shape, tuple),
+        math.prod(layout) == math.prod(sample_shape) == math.prod(sizes[1:]),
+        len(sizes) == 2 or sample_shape == tuple(sizes[1:]),
+        graph is None or (graph.format == "csr" and graph.shape == (sizes[0],) * 2),
+        labels is None or (labels.shape == (sizes[0],) and labels.dtype.kind == "i"),
+        fitted["sample_scale_"].shape == (sizes[0],) and fitted["objective_curve_"].ndim == 1,
+        isinstance(fitted["status_"], Status) and isinstance(fitted["objective_terms_"], ObjectiveTerms),
+        isinstance(fitted.get("_training"), TrainingSamples | None),
+    ]
+    if not all(fits):
+        raise ValueError("attributes that do not fit each other")
+    for mode, cost in enumerate(fitted.get("costs_", ())):
+        if isinstance(cost, NearFarCost):
+            if cost.size != sizes[mode]:
+                raise ValueError("a cost of another size than its factor")
+        elif isinstance(cost, str):
+            raise ValueError("a cost that is not resolved")
+        else:
+            check_cost(cost, sizes[mode], f"costs_[{mode}]")
