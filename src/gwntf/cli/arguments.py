@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gwntf.cli.inputs import METHODS
 from gwntf.core import InputError
 from gwntf.engines import ENGINES
+from gwntf.estimators.files import KNOWN
 from gwntf.geometry import GRAPH_METRICS, GRAPH_WEIGHTS
 from gwntf.readers import FORMATS
 
@@ -64,7 +64,7 @@ def add_data(command: argparse.ArgumentParser, *, name: str = "data", optional: 
 
 def add_method(command: argparse.ArgumentParser) -> None:
     """Add the choice of a method."""
-    command.add_argument("--method", choices=sorted(METHODS), default="GWNTF", help="default: %(default)s")
+    command.add_argument("--method", choices=sorted(KNOWN), default="GWNTF", help="default: %(default)s")
     command.add_argument(
         "--rank", dest="n_components", type=positive, metavar="R", help="number of components"
     )

@@ -21,6 +21,7 @@ from gwntf.cli.plan import tell_plan
 from gwntf.cli.voice import Voice, duration, speaking
 from gwntf.core import InputError
 from gwntf.readers import summarise
+from gwntf.reports import ending, set_parameters
 
 _EXAMPLES = """\
   gwntf fit faces/ --size 32x32 --rank 40 -o faces.gwntf
@@ -84,14 +85,12 @@ def tell_fit(voice: Voice, model: Any, seconds: float) -> None:
     voice.say(
         "model", f"{name} of rank {rank}, relative reconstruction error {model.reconstruction_err_:.3f}"
     )
-    voice.say("fit", f"{model.n_iter_} iterations in {duration(seconds)}. {model.status_.message}")
+    voice.say("fit", f"{model.n_iter_} iterations in {duration(seconds)}. {ending(model)}")
     voice.keep(model=model_facts(model), seconds=seconds)
 
 
 def model_facts(model: Any) -> dict[str, Any]:
     """Return what a script may want to know about a fitted model."""
-    defaults = type(model)().get_params()
-    params = {n: v for n, v in model.get_params().items() if n not in ("callbacks", "progress")}
     return {
         "method": type(model).__name__,
         "rank": model.embedding_.shape[1],
@@ -103,5 +102,5 @@ def model_facts(model: Any) -> dict[str, Any]:
         "objective": model.objective_,
         "reconstruction_error": model.reconstruction_err_,
         "clusters": model.n_clusters if hasattr(model, "labels_") else None,
-        "parameters": {name: v for name, v in params.items() if repr(v) != repr(defaults[name])},
+        "parameters": set_parameters(model),
     }

@@ -10,6 +10,7 @@ from gwntf.cli.inputs import read_samples, tell_data
 from gwntf.cli.voice import Voice, plain, speaking, times
 from gwntf.estimators import load
 from gwntf.readers import summarise
+from gwntf.reports import ending
 
 _EXAMPLES = """\
   gwntf info photos/
@@ -55,7 +56,7 @@ def _tell_model(voice: Voice, model: Any) -> None:
     voice.say("data", f"fitted to {facts['samples']} samples of {times(facts['sample_shape'])}")
     voice.say(
         "fit",
-        f"{facts['iterations']} iterations, objective {facts['objective']:.6g}. {model.status_.message}",
+        f"{facts['iterations']} iterations, objective {facts['objective']:.6g}. {ending(model)}",
     )
     voice.say("error", f"relative reconstruction error {facts['reconstruction_error']:.3f}")
     if facts["clusters"]:

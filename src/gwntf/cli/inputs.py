@@ -10,10 +10,8 @@ from typing import Any
 
 from gwntf.cli.voice import Voice, complain, times
 from gwntf.core import InputError
-from gwntf.estimators import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT
+from gwntf.estimators.files import KNOWN
 from gwntf.readers import Samples, Summary, read_data
-
-METHODS: dict[str, Any] = {cls.__name__: cls for cls in (GWNTF, SWIFT, SDNMF, NMF, GNMF, NCP, GNCP)}
 
 PARAMETERS = (
     *(
@@ -107,7 +105,7 @@ def given_parameters(options: Any) -> dict[str, Any]:
 
 def build(method: str, given: dict[str, Any]) -> Any:
     """Return an estimator; an option that the method does not know is refused."""
-    cls = METHODS[method]
+    cls: Any = KNOWN[method]
     unknown = sorted(set(given) - set(cls().get_params()))
     if unknown:
         raise InputError(unknown[0], repr(given[unknown[0]]), f"nothing: {method} has no such parameter")

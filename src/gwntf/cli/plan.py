@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 import warnings
@@ -46,9 +47,8 @@ def _tell(voice: Voice, model: Any, X: Any, **found: Any) -> None:
     rank = model.n_components
     needed = "unknown on this system" if found["memory"] is None else size(found["memory"])
     most = model.max_iter * model.n_init
-    voice.say(
-        "factors", f"rank {rank}: {' + '.join(f'{n}x{rank}' for n in X.shape)} numbers for tensor methods"
-    )
+    entries = math.prod(X.shape)
+    voice.say("model", f"{type(model).__name__} of rank {rank}, data of {entries} entries")
     voice.say("memory", f"about {needed} at most, this program and the data included")
     voice.say(
         "time", f"about {duration(found['seconds'])} for {most} iterations; fewer if the fit settles before"

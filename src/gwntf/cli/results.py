@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gwntf.cli.arguments import check_output
+from gwntf.cli.inputs import warnings_told
 from gwntf.io import atomic_path
 from gwntf.readers import Samples
 
@@ -38,5 +39,7 @@ def write_report(path: Path, model: Any, title: str, samples: Samples | None) ->
     """Write the page on a model."""
     from gwntf.reports import model_report
 
+    with warnings_told():
+        page = model_report(model, title, samples)
     with atomic_path(path) as aside:
-        aside.write_text(model_report(model, title, samples), encoding="utf-8", errors="backslashreplace")
+        aside.write_text(page, encoding="utf-8", errors="backslashreplace")

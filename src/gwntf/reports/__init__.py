@@ -4,7 +4,7 @@ May import `plots`, `experiments` and everything below. `page` is the skeleton t
 `table_report` shows a table of methods, `model_report` one model.
 """
 
-from gwntf.reports.model_report import model_report
+from gwntf.reports.model_report import ending, model_report, set_parameters
 from gwntf.reports.table_report import summary_chart, table_report
 
-__all__ = ["model_report", "summary_chart", "table_report"]
+__all__ = ["ending", "model_report", "set_parameters", "summary_chart", "table_report"]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gwntf._version import __version__
+from gwntf.core import Status
 from gwntf.engines import to_host
 from gwntf.evaluation import clustering_scores
 from gwntf.plots import (
@@ -29,6 +30,7 @@ from gwntf.reports.page import cell, html_table, page, paragraph, picture, prefo
 _COMPONENTS = 40
 _SHOWN = 10
 _POINTS = 3000
+_DEFAULTS = "Parameters that differ from the defaults of the method."
 _LONGEST = 24
 """Letters of the name of a class in a picture."""
 
@@ -62,9 +64,16 @@ def model_report(model: Any, title: str, samples: Samples | None = None) -> str:
             ),
             section("Embedding", _embedding(model, known)),
             section("Objective", _objective(model)),
-            section("Settings", preformatted(_settings(model))),
+            section("Settings", paragraph(_DEFAULTS), preformatted(_settings(model))),
         ]
     return page(title, sections)
+
+
+def ending(model: Any) -> str:
+    """Say why a fit ended."""
+    if model.status_ is Status.MAX_ITER and model.tol == 0:
+        return "All iterations were run, as `tol` is 0."
+    return str(model.status_.message)
 
 
 def _headline(model: Any) -> str:
@@ -72,7 +81,7 @@ def _headline(model: Any) -> str:
     shape = "x".join(map(str, model.sample_shape_))
     return (
         f"{type(model).__name__} of rank {rank}, fitted to {n_samples} samples of {shape} in {model.n_iter_} "
-        f"iterations. {model.status_.message} Relative reconstruction error: {model.reconstruction_err_:.3f}."
+        f"iterations. {ending(model)} Relative reconstruction error: {model.reconstruction_err_:.3f}."
     )
 
 
@@ -207,13 +216,19 @@ def _objective(model: Any) -> str:
 
 
 def _settings(model: Any) -> str:
-    """Return every parameter; arrays by their shape."""
+    """Return the parameters that were set; arrays by their shape."""
     params = {
         name: value if isinstance(value, str | int | float | bool | type(None)) else _brief(value)
-        for name, value in model.get_params().items()
-        if name not in ("callbacks", "progress")
+        for name, value in set_parameters(model).items()
     }
     return json.dumps({"gwntf": __version__, "method": type(model).__name__, **params}, indent=1)
+
+
+def set_parameters(model: Any) -> dict[str, Any]:
+    """Return the parameters of a model that differ from the defaults of its class."""
+    defaults = type(model)().get_params()
+    own = {name: v for name, v in model.get_params().items() if name not in ("callbacks", "progress")}
+    return {name: value for name, value in own.items() if repr(value) != repr(defaults[name])}
 
 
 def _brief(value: Any) -> str:
