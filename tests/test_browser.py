@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -63,13 +62,13 @@ def model_report_path(tmp_path_factory):
     """The page that `gwntf cluster` writes on a folder whose every name is hostile."""
     folder = tmp_path_factory.mktemp("model")
     rng = np.random.default_rng(0)
-    names = [HOSTILE.replace("/", "\u2215"), "<b>bold</b> & $x$", "quote\"'\x1b[31m", "\u65e5\u672c"]
+    names = [HOSTILE.replace("/", "\u2215"), "<b>bold & $x$", "quote\"'\x1b[31m", "\u65e5\u672c"]
     for k in range(24):
         target = folder / HOSTILE.replace("/", "\u2215")[:60] / names[k % 4]
         target.mkdir(parents=True, exist_ok=True)
         image = np.zeros((8, 9), np.uint8)
         image[2 * (k % 4) : 2 * (k % 4) + 2] = rng.integers(100, 255, (2, 9))
-        Image.fromarray(image).save(target / f"<i>{k}</i>.png")
+        Image.fromarray(image).save(target / f"<i>{k}.png")
     data = next(folder.iterdir())
     page = folder / "report.html"
     command = ["cluster", str(data), "-o", str(folder / "c.csv"), "--report", str(page), "-q"]
@@ -77,25 +76,28 @@ def model_report_path(tmp_path_factory):
     return page
 
 
-@contextmanager
-def opened(path):
+@pytest.fixture(scope="module")
+def browser():
     executable = browser_path()
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 390, "height": 844})
-        page.requests, page.problems = [], []
-        page.on("request", lambda request: page.requests.append(request.url))
-        page.on("pageerror", lambda error: page.problems.append(str(error)))
-        page.on("console", lambda message: page.problems.append(message.text))
-        page.goto(path.as_uri())
-        yield page
+        yield browser
         browser.close()
 
 
+def opened(browser, path):
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.requests, page.problems = [], []
+    page.on("request", lambda request: page.requests.append(request.url))
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("console", lambda message: page.problems.append(message.text))
+    page.goto(path.as_uri())
+    return page
+
+
 @pytest.fixture(scope="module")
-def page(report):
-    with opened(report) as shown:
-        yield shown
+def page(browser, report):
+    return opened(browser, report)
 
 
 def check_self_contained(page, path):
@@ -108,22 +110,22 @@ def test_report_is_self_contained(page, report):
     check_self_contained(page, report)
 
 
-def test_report_of_a_model_shows_hostile_names_as_text_and_fits_a_phone(model_report_path):
-    with opened(model_report_path) as page:
-        check_self_contained(page, model_report_path)
-        folder = HOSTILE.replace("/", "\u2215")[:60]
-        assert page.title() == folder
-        assert page.locator("h1").inner_text() == folder
-        assert page.locator("script, b, i, img[src=x]").count() == 0
-        shown = page.locator("tbody").inner_text()
-        assert "<b>bold</b> & $x$" in shown
-        assert "document.title='taken'" in shown
-        assert page.locator("img").count() == 5
-        for k in range(5):
-            image = page.locator("img").nth(k)
-            assert image.evaluate("image => image.complete && image.naturalWidth > 300")
-            assert image.get_attribute("alt")
-        assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
+def test_report_of_a_model_shows_hostile_names_as_text_and_fits_a_phone(browser, model_report_path):
+    page = opened(browser, model_report_path)
+    check_self_contained(page, model_report_path)
+    folder = HOSTILE.replace("/", "\u2215")[:60]
+    assert page.title() == folder
+    assert page.locator("h1").inner_text() == folder
+    assert page.locator("script, b, i, img[src=x]").count() == 0
+    shown = page.locator("tbody").inner_text()
+    assert "<b>bold & $x$" in shown
+    assert "document.title='taken'" in shown
+    assert page.locator("img").count() == 5
+    for k in range(5):
+        image = page.locator("img").nth(k)
+        assert image.evaluate("image => image.complete && image.naturalWidth > 300")
+        assert image.get_attribute("alt")
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
 
 
 def test_report_shows_its_table_and_marks_the_best(page):
