@@ -276,6 +276,26 @@ def test_interruption_leaves_no_file_and_exits_with_130(place, tmp_path, capsys,
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_interrupted_fit_goes_on_from_its_checkpoint(place, tmp_path, capsys):
+    def interrupt(iteration):
+        if iteration.iteration == 3:
+            raise KeyboardInterrupt
+
+    X = gwntf.read_data(place / "digits").X
+    options = {"max_iter": 6, "tol": 0.0, "engine": "numpy", "random_state": 0}
+    whole = gwntf.GWNTF(3, **options).fit(X)
+    held = gwntf.Checkpoint(tmp_path / "c.ckpt", iterations=1)
+    with pytest.raises(KeyboardInterrupt):
+        gwntf.GWNTF(3, **options, checkpoint=held, callbacks=[interrupt]).fit(X)
+    assert (tmp_path / "c.ckpt").exists()
+    command = ["fit", str(place / "digits"), "--rank", "3", "-o", str(tmp_path / "m.gwntf"), "--tol", "0"]
+    more = ["--max-iter", "6", "--engine", "numpy", "--checkpoint", str(tmp_path / "c.ckpt")]
+    assert main([*command, *more]) == 0
+    assert "6/6" in capsys.readouterr().err.replace("4/6", "")
+    np.testing.assert_array_equal(gwntf.load(tmp_path / "m.gwntf").embedding_, whole.embedding_)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.gwntf"]
+
+
 # --- around it ---------------------------------------------------------------------------------------------
 
 

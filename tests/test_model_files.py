@@ -18,7 +18,8 @@ from sklearn.exceptions import NotFittedError
 
 import gwntf
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, InputError, ModelFileError, SeparableCost
-from gwntf.estimators.files import FITTED, KNOWN, LEFT_OUT, PERHAPS
+from gwntf.estimators.files import FITTED, KNOWN, PERHAPS
+from gwntf.estimators.records import SESSION
 from gwntf.io.container import MAX_HEADER, read_container, write_container
 from gwntf.io.values import Packer, Unpacker
 from tests.engines import needs_torch
@@ -216,7 +217,7 @@ def test_an_unfitted_model_is_not_saved(tmp_path):
 def test_callbacks_and_progress_stay_behind_and_functions_are_refused(tmp_path):
     model = GNMF(2, callbacks=[lambda news: None], **QUICK).fit(data())
     assert saved(model, tmp_path).callbacks is None
-    assert set(LEFT_OUT) <= set(model.get_params())
+    assert set(SESSION) <= set(model.get_params())
     model = GNMF(2, graph_metric=lambda samples: samples.reshape(len(samples), -1), **QUICK).fit(data())
     with pytest.raises(InputError, match="graph_metric: got a function"):
         model.save(tmp_path / "other.gwntf")

@@ -20,7 +20,7 @@ from gwntf.distances import (
 from gwntf.estimators import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, fit_many, load
 from gwntf.geometry import SeparableCost, neighbor_graph
 from gwntf.readers import read_data
-from gwntf.solvers import Iteration
+from gwntf.solvers import Checkpoint, Iteration
 
 __all__ = [
     "GNCP",
@@ -30,6 +30,7 @@ __all__ = [
     "NMF",
     "SDNMF",
     "SWIFT",
+    "Checkpoint",
     "DataError",
     "DeviceMemoryError",
     "FileWriteError",

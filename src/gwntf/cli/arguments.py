@@ -98,6 +98,11 @@ def add_parameters(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="of the random start (default 0)",
     )
+    group.add_argument(
+        "--checkpoint",
+        metavar="FILE",
+        help="keep there how far the fit is; the same command goes on from it after an interruption",
+    )
     group.add_argument("--dry-run", action="store_true", help="say sizes, memory and time; write nothing")
     group.add_argument("-q", "--quiet", action="store_true", help="no progress bar")
 

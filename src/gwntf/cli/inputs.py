@@ -26,7 +26,7 @@ PARAMETERS = (
         "n_init",
     ),
     *("inner_iter", "max_iter", "tol", "sample_norm", "missing", "engine", "device", "dtype", "n_clusters"),
-    "random_state",
+    *("random_state", "checkpoint"),
 )
 """Parameters of estimators that have an option."""
 

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _failed(options, DataError("the memory is too small for this: see --dry-run"))
     except KeyboardInterrupt:
-        complain("interrupted; files that were written are whole")
+        complain("interrupted; files are whole, and --checkpoint or a cache goes on from where it was")
         return 130
     return 0
 

@@ -83,6 +83,7 @@ def _try(model: Any, part: Any, labelled: bool) -> tuple[float, float]:
         tol=0,
         n_init=1,
         progress=False,
+        checkpoint=None,
         callbacks=[lambda _: marks.append(time.perf_counter())],
     )
     start = time.perf_counter()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from sklearn.utils import check_random_state
 
 from gwntf.core import Array, InputError, Status
 from gwntf.engines import ENGINES, PRECISIONS, Engine, get_engine
+from gwntf.estimators.checkpointing import as_checkpoint, keeper_of
 from gwntf.estimators.fitted import Fitted, outside
 from gwntf.estimators.labels import ASSIGN_LABELS, Training, check_clusters
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples, estimator_data
@@ -32,6 +34,7 @@ from gwntf.problem import (
 from gwntf.solvers import (
     INITS,
     Callback,
+    Checkpoint,
     LossSpec,
     Problem,
     ProgressBar,
@@ -68,6 +71,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     precision: str = "highest"
     callbacks: Sequence[Callback] | None = None
     progress: bool = False
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None
     random_state: Any = None
 
     _own_constraints: ClassVar[Constraints] = {
@@ -86,6 +90,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         "dtype": [StrOptions({"float32", "float64"}), None],
         "callbacks": [list, tuple, None],
         "progress": ["boolean"],
+        "checkpoint": [str, os.PathLike, Checkpoint, None],
         "random_state": ["random_state"],
     }
 
@@ -158,11 +163,13 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         for place, callback in enumerate(self.callbacks or ()):
             if not callable(callback):
                 raise InputError(f"callbacks[{place}]", type(callback).__name__, "a callable")
+        checkpoint = as_checkpoint(self.checkpoint)
         engine = self._engine(X)
         with engine.session(X):
             problem, scale = self._state(X, engine)
+            keeper = keeper_of(models, checkpoint, problem, scale, engine)
             stated = {name: value for name, value in vars(self).items() if name not in self.get_params()}
-            with self._watching(len(models)) as callbacks:
+            with self._watching(len(models)) as callbacks, keeper.listening():
                 rngs = [check_random_state(model.random_state) for model in models]
                 results = solve_each(
                     problem,
@@ -172,10 +179,12 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
                     ((self._start(problem.tensor, rng), rng) for rng in rngs),
                     n_init=self.n_init,
                     callbacks=callbacks,
+                    keeper=keeper,
                 )
                 for model, result in zip(models, results, strict=True):
                     model.__dict__.update(stated)
                     model._keep(result, problem.tensor, scale, engine, X)
+        keeper.close()
 
     def _state(self, X: Any, engine: Engine) -> tuple[Problem, Array]:
         """Check everything and state the problem; also return the scale of every sample."""

@@ -6,24 +6,20 @@ import math
 import os
 from typing import Any
 
-import numpy as np
-
 from gwntf.core import InputError, ModelFileError, Status
 from gwntf.estimators.base import Factorization
 from gwntf.estimators.gwntf import GWNTF
 from gwntf.estimators.labels import Training
 from gwntf.estimators.methods import GNCP, GNMF, NCP, NMF, SDNMF, SWIFT
-from gwntf.geometry import NearFarCost, SeparableCost, TrainingSamples, check_cost
-from gwntf.io import Record, Records, read_document, write_document
-from gwntf.solvers import RECORDS, ObjectiveTerms
+from gwntf.estimators.records import MODEL_RECORDS, SESSION
+from gwntf.geometry import NearFarCost, TrainingSamples, check_cost
+from gwntf.io import read_document, write_document
+from gwntf.solvers import ObjectiveTerms
 
 KNOWN: dict[str, type[Factorization]] = {
     cls.__name__: cls for cls in (GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT)
 }
 """Estimators that a file may hold."""
-
-LEFT_OUT = ("callbacks", "progress")
-"""Parameters that belong to a session and not to a model; a loaded model has their defaults."""
 
 FITTED = (
     "factors_",
@@ -45,32 +41,6 @@ PERHAPS = ("costs_", "graph_metric_", "modularity_", "labels_", "feature_names_i
 """What some have, by their class and parameters."""
 
 
-def _near_far(order: Any, bounds: Any, half: Any, near: Any, error: float) -> NearFarCost:
-    size = len(order)
-    fits = [
-        np.array_equal(np.sort(order), np.arange(size)),
-        bounds[0] == 0 and bounds[-1] == size and bool((np.diff(bounds) > 0).all()),
-        half.shape == (size, len(bounds) - 1) and half.dtype.kind == "f",
-        near.format == "csr" and near.shape == (size, size),
-        order.dtype == bounds.dtype == np.int64,
-    ]
-    if not all(fits):
-        raise ValueError("parts of a near-far cost that do not fit each other")
-    return NearFarCost(order, bounds, half, near, error)
-
-
-def _parts_of_near_far(cost: NearFarCost) -> dict[str, Any]:
-    return {name: getattr(cost, name) for name in ("order", "bounds", "half", "near", "error")}
-
-
-MODEL_RECORDS: Records = {
-    **RECORDS,
-    "NearFarCost": Record(NearFarCost, _parts_of_near_far, _near_far),
-    "SeparableCost": Record(SeparableCost, lambda cost: {"axes": cost.axes}, SeparableCost),
-    "TrainingSamples": Record(TrainingSamples, lambda samples: samples.parts, TrainingSamples.from_parts),
-}
-
-
 def write_model(model: Factorization, path: str | os.PathLike[str], training: tuple[Any, Any] | None) -> None:
     """Write a fitted model; `training` are embedding and labels of its samples for `predict`."""
     if KNOWN.get(type(model).__name__) is not type(model):
@@ -83,7 +53,7 @@ def write_model(model: Factorization, path: str | os.PathLike[str], training: tu
         raise InputError("graph_metric", "a function", allowed)
     content = {
         "class": type(model).__name__,
-        "params": {name: value for name, value in own.items() if name not in LEFT_OUT},
+        "params": {name: value for name, value in own.items() if name not in SESSION},
         "fitted": {name: vars(model)[name] for name in (*FITTED, *PERHAPS) if name in vars(model)},
         "training": training,
     }
@@ -103,7 +73,8 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     Returns
     -------
     estimator
-        Of the class and with the parameters of the one that was saved (but for `callbacks` and `progress`); what it
+        Of the class and with the parameters of the one that was saved (but for `callbacks`, `progress` and
+        `checkpoint`); what it
         does with new samples is the same to the bit. Its arrays are NumPy arrays.
 
     Raises

@@ -141,7 +141,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """Write the fitted model to a file that `gwntf.load` reads.
 
         The file appears whole or not at all; `docs/reliability.md` has its format. Parameters may be numbers, text,
-        arrays, sparse matrices, costs and RandomState objects; `callbacks` and `progress` are left out, a
+        arrays, sparse matrices, costs and RandomState objects; `callbacks`, `progress` and `checkpoint` are left out, a
         function as `graph_metric` is refused. Tensors are written as arrays of the host.
 
         Parameters

@@ -131,6 +131,10 @@ class GWNTF(Graph, PerModeTransport):
         Called with an `Iteration` after every outer iteration; a true return value ends the fit.
     progress : bool, default=False
         Whether to show a progress bar.
+    checkpoint : path or Checkpoint, optional
+        File in which the fit writes down how far it is, every 30 seconds or as a `Checkpoint` says, and before the
+        process leaves by Ctrl-C or SIGTERM. A fit that finds the file goes on from there and ends as if it had not been
+        interrupted, to the bit; then the file is removed. One of other data or settings is refused.
     random_state : int, RandomState or None, default=None
         Seed of the starting factors and of the labelling.
 

@@ -35,8 +35,8 @@ class NMF(Matrix, LeastSquares):
         Rank.
     **others
         `sample_norm`, `missing`, `init`, `n_init`, `max_iter`, `tol`, `n_clusters`, `assign_labels`,
-        `engine`, `device`, `dtype`, `precision`, `callbacks`, `progress` and `random_state` are those of `GWNTF`,
-        with the same defaults; ``init="graph"`` needs a class with a graph.
+        `engine`, `device`, `dtype`, `precision`, `callbacks`, `progress`, `checkpoint` and `random_state` are those
+        of `GWNTF`, with the same defaults; ``init="graph"`` needs a class with a graph.
 
     Attributes
     ----------

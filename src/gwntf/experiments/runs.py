@@ -59,7 +59,7 @@ class Run:
             "protocol": PROTOCOL,
             "dataset": self.dataset,
             "estimator": self.method.estimator,
-            "params": dict(params),
+            "params": {name: value for name, value in params.items() if name != "checkpoint"},
             "kmeans_starts": self.kmeans_starts,
             "score_at": self.score_at,
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,10 @@ _STORAGE = {
 """Errors of the storage, as opposed to those of whatever else a block does while it writes."""
 
 
+_TOKEN = 6
+"""Random bytes in the name of a file that is being written."""
+
+
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a path beside `path` to write to; rename it there when the block ends well.
@@ -32,7 +37,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         If the disk is full, the file too large, or the place not writable.
     """
     target = Path(path)
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(6)}{target.suffix}")
+    aside = target.with_name(f".{target.name}.{secrets.token_hex(_TOKEN)}{target.suffix}")
     try:
         os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield aside
@@ -45,6 +50,15 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         if isinstance(error, OSError) and error.errno in _STORAGE:
             raise _refused(target, error) from error
         raise
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove what killed processes had written beside a path; nobody may be writing it at the time."""
+    target = Path(path)
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{{2 * _TOKEN}}}{re.escape(target.suffix)}")
+    for found in target.absolute().parent.iterdir():
+        if pattern.fullmatch(found.name):
+            found.unlink(missing_ok=True)
 
 
 def _refused(target: Path, error: OSError) -> FileWriteError:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gwntf._version import __version__
 from gwntf.core import Status
 from gwntf.engines import to_host
+from gwntf.estimators.records import SESSION
 from gwntf.evaluation import clustering_scores
 from gwntf.plots import (
     flatten_embedding,
@@ -31,8 +32,8 @@ _COMPONENTS = 40
 _SHOWN = 10
 _POINTS = 3000
 _DEFAULTS = "Parameters that differ from the defaults of the method."
-_LONGEST = 24
-"""Letters of the name of a class in a picture."""
+_LONGEST, _LONGEST_CELL = 24, 41
+"""Letters of the name of a class in a picture, and in a table."""
 
 
 def model_report(model: Any, title: str, samples: Samples | None = None) -> str:
@@ -120,7 +121,7 @@ def _sizes(found: NDArray[np.int_], known: NDArray[Any] | None) -> str:
         if known is not None:
             names, counts = np.unique(known[found == label], return_counts=True)
             top = int(counts.argmax())
-            row += [cell(str(names[top])), cell(f"{100 * counts[top] / count:.0f} %")]
+            row += [cell(_cut(str(names[top]), _LONGEST_CELL)), cell(f"{100 * counts[top] / count:.0f} %")]
         rows.append(row)
     head = ["cluster", "samples", "share"] + ([] if known is None else ["commonest class", "its share"])
     return html_table(head, rows)
@@ -205,8 +206,12 @@ def _short(labels: NDArray[Any]) -> NDArray[Any]:
     """Cut long names of classes, and keep them apart by their number."""
     names, codes = np.unique(labels, return_inverse=True)
     texts = ["".join(c if c.isprintable() else "?" for c in str(name)) for name in names]
-    cut = [t if len(t) <= _LONGEST else f"{k}: {t[: _LONGEST - 6]}…" for k, t in enumerate(texts)]
+    cut = [t if len(t) <= _LONGEST else f"{k}: {_cut(t, _LONGEST - 5)}" for k, t in enumerate(texts)]
     return np.array(cut)[codes]
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def _objective(model: Any) -> str:
@@ -227,7 +232,7 @@ def _settings(model: Any) -> str:
 def set_parameters(model: Any) -> dict[str, Any]:
     """Return the parameters of a model that differ from the defaults of its class."""
     defaults = type(model)().get_params()
-    own = {name: v for name, v in model.get_params().items() if name not in ("callbacks", "progress")}
+    own = {name: v for name, v in model.get_params().items() if name not in SESSION}
     return {name: value for name, value in own.items() if repr(value) != repr(defaults[name])}
 
 

@@ -2,10 +2,11 @@
 
 May import everything below it: `io`, `transport`, `updates`, `geometry`, `problem`, `engines`, `core`.
 Start with `loop`, which takes `steps`; `losses` holds the data terms it evaluates, `restarts` is what an estimator
-calls, `long_costs` chooses near-far costs.
+calls, `checkpoints` lets a fit that was cut short go on, `long_costs` chooses near-far costs.
 """
 
 from gwntf.solvers.callbacks import Callback, Iteration, ProgressBar
+from gwntf.solvers.checkpoints import Checkpoint, Keeper
 from gwntf.solvers.initialization import INITS, with_mass_of
 from gwntf.solvers.long_costs import near_far_cost, resolve_long_costs
 from gwntf.solvers.loop import Stopping, evaluate
@@ -22,8 +23,10 @@ __all__ = [
     "RECORDS",
     "UPDATES",
     "Callback",
+    "Checkpoint",
     "Frobenius",
     "Iteration",
+    "Keeper",
     "LossSpec",
     "ObjectiveTerms",
     "Problem",

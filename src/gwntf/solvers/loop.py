@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from gwntf.core import Array, FloatArray, InputError, Status
 from gwntf.engines import Engine
 from gwntf.solvers.callbacks import Callback, Iteration
-from gwntf.solvers.losses import ObjectiveTerms
+from gwntf.solvers.checkpoints import Keeper
+from gwntf.solvers.losses import Loss, ObjectiveTerms
 from gwntf.solvers.problem import Problem
 from gwntf.solvers.result import Result
 from gwntf.solvers.steps import Steps
@@ -45,27 +48,32 @@ def run(
     stopping: Stopping,
     callbacks: Sequence[Callback] = (),
     restart: int = 0,
+    keeper: Keeper | None = None,
+    saved: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Minimise F from the given factors."""
+    """Minimise F from the given factors, or from where a checkpoint had the loop."""
     loss = steps.loss
     loss.forget()
     size = float(loss.sample_scales.sum())
     with loss.engine.quiet():
-        carried, terms = steps.first(factors)
-        if terms.broken:
-            allowed = (
-                "factors whose model is positive wherever X is, and data whose squares the number type holds"
-            )
-            raise InputError("init", f"a start at which the objective is {terms.total}", allowed)
-        curve = [terms.total]
-        status = Status.MAX_ITER
-        for iteration in range(1, stopping.max_iter + 1):
+        if saved is None:
+            carried, terms = steps.first(factors)
+            _check_start(terms)
+            curve = [terms.total]
+        else:
+            factors, carried, terms, curve = steps.resume(saved)
+        while True:
+            if keeper is not None:
+                keeper.offer(partial(steps.state, factors, carried, terms, curve))
+            if status := _judge(curve, size, stopping, loss):
+                break
             moved, carried, next_terms = steps.next(factors, carried)
             if next_terms.broken:
                 status = Status.DIVERGED
                 break
             factors, terms = moved, next_terms
             curve.append(terms.total)
+            iteration = len(curve) - 1
             _log.debug("restart %d, iteration %d: F = %.10g", restart, iteration, terms.total)
             if callbacks:
                 news = Iteration(restart, iteration, terms.total, terms, loss.finish(factors))
@@ -73,15 +81,17 @@ def run(
                 if any(asked):
                     status = Status.STOPPED
                     break
-            fall = _fall(curve, size)
-            if fall <= max(stopping.tol, _SLOW) and loss.refine():
-                continue
-            if stopping.tol > 0 and (verdict := _verdict(fall, stopping.tol)):
-                status = verdict
-                break
         last = loss.finish(factors)
     _log.info("restart %d: %s after %d iterations", restart, status.value, len(curve) - 1)
     return Result(last, np.array(curve), terms, status)
+
+
+def _check_start(terms: ObjectiveTerms) -> None:
+    if terms.broken:
+        allowed = (
+            "factors whose model is positive wherever X is, and data whose squares the number type holds"
+        )
+        raise InputError("init", f"a start at which the objective is {terms.total}", allowed)
 
 
 def evaluate(problem: Problem, factors: Sequence[FloatArray], engine: Engine) -> ObjectiveTerms:
@@ -97,8 +107,11 @@ def _fall(curve: Sequence[float], size: float) -> float:
     return (curve[-2] - curve[-1]) / scale if scale > 0 else 0.0
 
 
-def _verdict(fall: float, tol: float) -> Status | None:
-    """Whether an iteration was small enough to be the last."""
-    if fall > tol:
-        return None
-    return Status.CONVERGED if fall >= -tol else Status.ROSE
+def _judge(curve: Sequence[float], size: float, stopping: Stopping, loss: Loss) -> Status | None:
+    """Whether the last iteration was the last one; where it was small, the loss may be refined instead."""
+    if len(curve) > 1:
+        fall = _fall(curve, size)
+        refined = fall <= max(stopping.tol, _SLOW) and loss.refine()
+        if not refined and stopping.tol > 0 and fall <= stopping.tol:
+            return Status.CONVERGED if fall >= -stopping.tol else Status.ROSE
+    return Status.MAX_ITER if len(curve) > stopping.max_iter else None

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from gwntf.core import InputError, Status
+from gwntf.core import Array, InputError, Status
 from gwntf.engines import Engine
 from gwntf.solvers.callbacks import Callback
+from gwntf.solvers.checkpoints import Keeper, Position
 from gwntf.solvers.initialization import INITS, start_factors
 from gwntf.solvers.loop import Stopping, run
 from gwntf.solvers.problem import Problem
@@ -25,24 +26,50 @@ def solve_each(
     *,
     n_init: int = 1,
     callbacks: Sequence[Callback] = (),
+    keeper: Keeper | None = None,
 ) -> Iterator[Result]:
     """Minimise F for every way to start, from `n_init` starts each, and give the result with the lowest objective.
 
-    The problem is placed once, and what the engine has recorded serves all.
+    The problem is placed once, and what the engine has recorded serves all. A keeper writes checkpoints, and knows what
+    had been done when the last one was written.
     """
     tensor = problem.tensor
+    keeper = keeper or Keeper()
     steps: Steps | None = None
-    for init, rng in inits:
+    for fit, (init, rng) in enumerate(inits):
         _check_init(init, n_init)
-        starts = [start_factors(tensor, rank, init, rng) for _ in range(n_init)]
-        steps = steps or Steps(*problem.place(engine))
-        results = []
-        for restart, start in enumerate(starts):
-            factors = [engine.asarray(factor, tensor.dtype) for factor in start]
-            results.append(run(steps, factors, stopping, callbacks, restart))
-            if results[-1].status is Status.STOPPED:
-                break
-        yield min(results, key=lambda result: result.objective)
+        result = keeper.finished(fit, engine)
+        if result is None:
+            at = keeper.begin(rng, engine)
+            drawn = [start_factors(tensor, rank, init, at.rng) for _ in range(n_init)]
+            starts = [[engine.asarray(factor, tensor.dtype) for factor in start] for start in drawn]
+            steps = steps or Steps(*problem.place(engine))
+            result = _best(steps, starts, stopping, callbacks, keeper, at)
+            keeper.end(result)
+        yield result
+
+
+def _best(
+    steps: Steps,
+    starts: Sequence[Sequence[Array]],
+    stopping: Stopping,
+    callbacks: Sequence[Callback],
+    keeper: Keeper,
+    at: Position,
+) -> Result:
+    """Minimise F from each start, beginning at a position, and return the result with the lowest objective."""
+    best, saved = at.best, at.loop
+    for restart in range(at.restart, len(starts)):
+        keeper.move(restart, best)
+        result = run(steps, starts[restart], stopping, callbacks, restart, keeper, saved)
+        saved = None
+        if best is None or result.objective < best.objective:
+            best = result
+        if result.status is Status.STOPPED:
+            break
+    if best is None:
+        raise RuntimeError("there was no start")
+    return best
 
 
 def _check_init(init: object, n_init: int) -> None:

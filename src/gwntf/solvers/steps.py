@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gwntf.core import Array
+from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph
 from gwntf.solvers.losses import Loss, ObjectiveTerms
 from gwntf.transport import PlanTerms
@@ -48,6 +53,36 @@ class Steps:
             found = self._split(self._plain(*factors, *carried), len(factors))
         return found
 
+    def state(
+        self,
+        factors: Sequence[Array],
+        carried: tuple[Array, ...],
+        terms: ObjectiveTerms,
+        curve: Sequence[float],
+    ) -> dict[str, Any]:
+        """Return all that the next step depends on, for a file."""
+        return {
+            "factors": list(factors),
+            "carried": tuple(carried),
+            "terms": terms,
+            "curve": np.array(curve),
+            "loss": self.loss.state(),
+            "plain": self._recorded.get(self._key, self._plain) is None,
+        }
+
+    def resume(
+        self, state: Mapping[str, Any]
+    ) -> tuple[list[Array], tuple[Array, ...], ObjectiveTerms, list[float]]:
+        """Go on from what `state` has returned: factors, what was carried, the terms and the curve."""
+        engine = self.loss.engine
+        self.loss.restore(state["loss"])
+        if state["plain"]:
+            self._recorded[self._key] = None
+        factors, carried = (
+            [placed(engine, array) for array in state[name]] for name in ("factors", "carried")
+        )
+        return factors, tuple(carried), state["terms"], state["curve"].tolist()
+
     @property
     def _key(self) -> tuple[int, ...]:
         """What a record holds for: the exactness, and where the arrays are that evaluations leave for each other."""
@@ -87,3 +122,10 @@ class Steps:
         triples = iter(zip(*[iter(parts)] * 3, strict=True))
         modes = tuple(None if kernel is None else PlanTerms(*next(triples)) for kernel in self.loss.kernels)
         return ObjectiveTerms(modes, misfit, smoothness)
+
+
+def placed(engine: Engine, values: NDArray[Any]) -> Array:
+    """Bring an array from a file to the engine; a matrix that was laid out in columns is so again."""
+    if values.ndim == 2 and values.flags.f_contiguous and not values.flags.c_contiguous:
+        return engine.asarray(values.T).T
+    return engine.asarray(values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -156,6 +156,13 @@ class FrobeniusLoss:
     def refine(self) -> bool:
         """Return False: it is exact."""
         return False
+
+    def state(self) -> dict[str, Any]:
+        """Nothing: the product that is held is formed anew in every step."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Do nothing."""
 
     @property
     def exactness(self) -> int:

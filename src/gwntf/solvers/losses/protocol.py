@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -109,6 +109,14 @@ class Loss(Protocol):
     @property
     def kept(self) -> Sequence[Array]:
         """Arrays that an evaluation leaves for the next one, and writes in place."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Return what evaluations leave for each other, for a file."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` has returned."""
         ...
 
     @property

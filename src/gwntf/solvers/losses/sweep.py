@@ -8,6 +8,7 @@ all samples: that one goes by in blocks of columns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -81,6 +82,8 @@ class WarmStarts:
         kept = self._kept.get((mode, place))
         if kept is None:
             return self._engine.xp.zeros_like(like), False
+        if math.prod(kept.shape) < math.prod(like.shape):  # from a fit that was shorter of memory
+            return self._engine.xp.zeros_like(like), False
         if kept.shape != like.shape:
             kept = self._cut(mode, place, like)
         return kept, (mode, place) not in self._cold
@@ -90,6 +93,15 @@ class WarmStarts:
         if log_u is not None:
             self._kept[mode, place] = log_u
             self._cold.discard((mode, place))
+
+    def state(self) -> list[tuple[int, int, Array]]:
+        """Mode, place and array of everything that is kept, for a file."""
+        return [(*key, self._kept[key]) for key in sorted(self._kept)]
+
+    def restore(self, state: Sequence[tuple[int, int, Array]]) -> None:
+        """Keep what `state` has returned."""
+        self._kept = {(mode, place): self._engine.asarray(array) for mode, place, array in state}
+        self._cold = set()
 
     def _cut(self, mode: int, place: int, like: Array) -> Array:
         """Return the first part of what is kept for a block that an engine short of memory has cut, and keep the rest.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from gwntf.core import Array, InputError, Relaxation
 from gwntf.engines import Engine
@@ -153,6 +153,15 @@ class TransportLoss:
     def kept(self) -> Sequence[Array]:
         """Warm starts."""
         return self._warm.arrays
+
+    def state(self) -> dict[str, Any]:
+        """Scalings of a transport, and warm starts."""
+        return {"scalings": self._scalings, "warm": self._warm.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Have so many scalings and these warm starts."""
+        self._scalings = int(state["scalings"])
+        self._warm.restore(state["warm"])
 
     @property
     def exactness(self) -> int:

@@ -1,0 +1,1 @@
+"""What breaks from outside: killed processes, full disks, two writers of one file."""
