@@ -29,6 +29,7 @@ bench: $(VENV)/.dev
 
 figures: $(VENV)/.dev
 	$(BIN)/python docs/figures.py
+	$(BIN)/python docs/command_line.py
 
 fuzz: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes 10

@@ -120,6 +120,7 @@ def test_report_of_a_model_shows_hostile_names_as_text_and_fits_a_phone(browser,
     shown = page.locator("tbody").inner_text()
     assert "<b>bold & $x$" in shown
     assert "document.title='taken'" in shown
+    assert "<i>0.png" in page.locator("body").inner_text()
     assert page.locator("img").count() == 5
     for k in range(5):
         image = page.locator("img").nth(k)

@@ -109,9 +109,14 @@ def _tell_clusters(voice: Voice, model: Any, samples: Samples) -> None:
     metric = f", graph metric {model.graph_metric_}" if hasattr(model, "graph_metric_") else ""
     voice.say("clusters", f"{model.n_clusters}, {spread}{metric}", sizes=sizes)
     if samples.labels is not None:
-        scores = clustering_scores(samples.labels, model.labels_)
-        text = ", ".join(f"{name} {100 * score:.1f}" for name, score in scores.items())
-        voice.say("scores", f"{text} (percent, against the known classes)", scores=scores)
+        tell_scores(voice, samples.labels, model.labels_)
+
+
+def tell_scores(voice: Voice, known: Any, found: Any) -> None:
+    """Score clusters against known classes."""
+    scores = clustering_scores(known, found)
+    text = ", ".join(f"{name} {100 * score:.1f}" for name, score in scores.items())
+    voice.say("scores", f"{text} (percent, against the known classes)", scores=scores)
 
 
 def _write(voice: Voice, model: Any, samples: Samples, options: Any) -> None:

@@ -19,7 +19,7 @@ from gwntf.cli.arguments import (
 from gwntf.cli.inputs import build, check_values, given_parameters, read_samples, tell_data, warnings_told
 from gwntf.cli.plan import tell_plan
 from gwntf.cli.voice import Voice, duration, speaking
-from gwntf.core import InputError
+from gwntf.core import InputError, Status
 from gwntf.readers import summarise
 from gwntf.reports import ending, set_parameters
 
@@ -74,7 +74,7 @@ def fit(model: Any, X: Any, options: Any, *, labelled: bool) -> float:
     """Fit with a progress bar; return the seconds it took."""
     model.set_params(progress=not options.quiet)
     start = time.perf_counter()
-    with warnings_told():
+    with warnings_told(*(status.message for status in Status)):  # `ending` tells how it ended
         model.fit_predict(X) if labelled else model.fit(X)
     return time.perf_counter() - start
 

@@ -89,7 +89,7 @@ def tell_data(voice: Voice, path: Path, samples: Samples, found: Summary) -> Non
     facts = {"path": str(path), "classes": classes, "note": samples.note, **vars(found)}
     voice.say("data", text, data=facts)
     if classes is not None:
-        voice.say("classes", f"{classes} known, used for scores and colours only")
+        voice.say("classes", f"{classes} known; no fit ever sees them")
     if samples.note:
         voice.say("note", samples.note)
 
@@ -113,10 +113,11 @@ def build(method: str, given: dict[str, Any]) -> Any:
 
 
 @contextmanager
-def warnings_told() -> Iterator[None]:
-    """Tell warnings of the library on standard error, each in one line."""
+def warnings_told(*known: str) -> Iterator[None]:
+    """Tell warnings of the library on standard error, each in one line, but for what is told elsewhere."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
     for message in dict.fromkeys(str(warning.message) for warning in caught):
-        complain(message)
+        if message not in known:
+            complain(message)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gwntf.cli.arguments import Commands, add_command, add_data, add_json, add_output
+from gwntf.cli.cluster import tell_scores
 from gwntf.cli.inputs import check_values, read_like, tell_data, warnings_told
 from gwntf.cli.results import check_table, write_table
 from gwntf.cli.voice import speaking, times
@@ -57,6 +58,8 @@ def run(options: Any) -> None:
         with warnings_told():
             values = model.predict(samples.X) if options.predict else model.transform(samples.X)
         columns = {"cluster": values} if options.predict else _components(values)
+        if options.predict and samples.labels is not None:
+            tell_scores(voice, samples.labels, values)
         write_table(options.output, columns, samples.names)
         shape = list(np.shape(values))
         voice.say("written", f"{options.output} ({times(shape)})", output=str(options.output), shape=shape)

@@ -163,8 +163,8 @@ def _pairs(model: Any, samples: Samples) -> str:
     columns = 5 if len(shape) == 1 else _SHOWN
     rows = 2 * math.ceil(len(places) / columns)
     height = (1.15 if len(shape) == 1 else 0.95 * _ratio(shape)) * rows + 0.9
-    which = ", ".join(str(place) for place in places)
-    caption = f"Samples {which} (counted from 0) and, below each, its reconstruction with the relative error."
+    which = ", ".join(str(place) if samples.names is None else samples.names[place] for place in places)
+    caption = f"Samples, and below each its reconstruction with the relative error. From the left: {which}."
 
     def draw(figure: Any) -> None:
         panels = plot_reconstructions(model, few, columns=min(columns, len(places)), ax=figure.subplots())
