@@ -18,7 +18,8 @@ _ENTRIES = 2_000_000
 """Of the samples that are tried: a second or so of work."""
 
 _ITERATIONS = 3
-_FEW = 40
+_FEW, _MANY = 40, 1000
+"""Samples tried at least; samples from which kernels may be others, which are then compiled before the clock runs."""
 
 
 def tell_plan(voice: Voice, model: Any, X: Any, *, labelled: bool) -> None:
@@ -30,7 +31,7 @@ def tell_plan(voice: Voice, model: Any, X: Any, *, labelled: bool) -> None:
     part = X[np.linspace(0, n_samples - 1, tried).astype(int)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _try(model, part[:least], labelled)  # compiles what has to be compiled
+        _try(model, part[: max(least, _MANY)], labelled)  # compiles what has to be compiled
         before = _most_memory()
         once, each = _try(model, part, labelled)
         after = _most_memory()
