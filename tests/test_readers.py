@@ -14,6 +14,7 @@ import zlib
 
 import h5py
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -152,8 +153,10 @@ def test_foreign_byte_order_becomes_native(tmp_path):
         ("\ufeffa\tb\n1\t2\n", [[1, 2]]),
         ("1,\nNA,4\n", [[1, np.nan], [np.nan, 4]]),
         ('"1","2"\n\n3,4\n', [[1, 2], [3, 4]]),
+        ("0,1,2\n5,6,7\n", [[5, 6, 7]]),
+        (",a,b\n0,5,6\n1,7,8\n", [[5, 6], [7, 8]]),
     ],
-    ids=["plain", "semicolons", "tabs", "gaps", "quotes"],
+    ids=["plain", "semicolons", "tabs", "gaps", "quotes", "counted-header", "row-numbers"],
 )
 def test_tables_of_text(text, expected, tmp_path):
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")
@@ -186,6 +189,16 @@ def test_label_columns_are_found_by_name_or_number(tmp_path):
     assert list(data.labels) == ["7", "8"]
     with pytest.raises(DataError, match="no column 'kind'"):
         read_data(tmp_path / "t.csv", labels="kind")
+
+
+def test_tables_of_pandas_come_back_as_they_were(tmp_path):
+    table = pd.DataFrame(X).assign(kind=[f"k{label}" for label in Y])
+    for name, index in (("with", True), ("without", False)):
+        table.to_csv(tmp_path / f"{name}.csv", index=index)
+        data = read_data(tmp_path / f"{name}.csv", labels="kind")
+        np.testing.assert_array_equal(data.X, X)
+        assert list(data.labels) == list(table["kind"])
+        assert bool(data.note) == index
 
 
 def test_nulls_of_parquet_are_missing_and_text_is_refused(tmp_path):

@@ -19,15 +19,19 @@ _NOTHING = {"", "na", "n/a", "nan", "null", "none"}
 
 
 def read_csv(path: Path, wanted: Wanted) -> Samples:
-    """Read numbers from text, never evaluated; a first row that is none is the header, an empty cell is NaN."""
+    """Read numbers from text, never evaluated; a header is found, an empty cell is NaN.
+
+    A first column without a name, as other programs write row numbers, is left out.
+    """
+    stored = path.stat().st_size
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = _rows(csv.reader(file, delimiter=_delimiter(file.readline())), file)
         first = next(rows, None)
         if first is None:
             raise RefusedError("is empty")
-        header = None if _is_numbers(first) else first
-        cells = len(first)
+        cells, header = len(first), first if _is_header(first, wanted.labels) else None
         place = _label_place(header, cells, wanted.labels)
+        index = header is not None and cells > 1 and not header[0].strip()
         values, labels, count = array("d"), [], 0
         for row in rows if header else _again(first, rows):
             count += 1
@@ -35,13 +39,14 @@ def read_csv(path: Path, wanted: Wanted) -> Samples:
                 raise RefusedError(f"has {len(row)} cells in row {count}, and {cells} in the first")
             if place is not None:
                 labels.append(row.pop(place))
-            values.extend(_numbers(row, count))
-            check_size(values.itemsize * len(values), path.stat().st_size, wanted.max_bytes)
-    width = cells - (place is not None)
+            values.extend(_numbers(row[1:] if index else row, count))
+            check_size(values.itemsize * len(values), stored, wanted.max_bytes)
+    width = cells - (place is not None) - index
     if not count or not width:
         raise RefusedError(f"has {count} rows and {width} columns of numbers")
     X = np.frombuffer(values, dtype=np.float64).reshape(count, width)
-    return Samples(X, None if place is None else np.array(labels))
+    note = "the first column has no name and was left out" if index else ""
+    return Samples(X, None if place is None else np.array(labels), note=note)
 
 
 def _delimiter(line: str) -> str:
@@ -59,9 +64,11 @@ def _again(first: list[str], rest: Iterator[list[str]]) -> Iterator[list[str]]:
     yield from rest
 
 
-def _is_numbers(row: list[str]) -> bool:
-    """Whether any cell is a number: names of columns are not."""
-    return any(_number(cell) is not None for cell in row)
+def _is_header(row: list[str], labels: str | None) -> bool:
+    """Whether a first row names columns: by words alone, by the name of the labels, or by counting from 0."""
+    counted = [str(number) for number in range(len(row))]
+    words = all(_number(cell) is None for cell in row)
+    return words or row == counted or (labels in row and not str(labels).isdecimal())
 
 
 def _number(cell: str) -> float | None:
@@ -75,7 +82,7 @@ def _number(cell: str) -> float | None:
 
 def _numbers(row: list[str], count: int) -> list[float]:
     """Turn the cells of a row into numbers, a whole row at once where all of them are."""
-    if not any("_" in cell for cell in row):
+    if "_" not in "".join(row):
         try:
             return [float(cell) for cell in row]
         except ValueError:
