@@ -18,7 +18,7 @@ from gwntf.cli.arguments import (
     positive,
 )
 from gwntf.cli.fit import fit, tell_fit
-from gwntf.cli.inputs import check_values, given_parameters, read_samples, tell_data
+from gwntf.cli.inputs import check_values, checked, given_parameters, read_samples, tell_data
 from gwntf.cli.plan import tell_plan
 from gwntf.cli.results import check_table, write_report, write_table
 from gwntf.cli.voice import Voice, speaking
@@ -79,7 +79,7 @@ def run(options: Any) -> None:
         check_values(options.data, found, options.missing)
         given = given_parameters(options)
         count = given.pop("n_clusters", None) or _classes(samples)
-        model = GWNTF.for_clustering(count, **given)
+        model = checked(GWNTF.for_clustering(count, **given))
         if options.dry_run:
             tell_plan(voice, model, samples.X, labelled=True)
             return

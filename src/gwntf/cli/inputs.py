@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gwntf.cli.voice import Voice, complain, times
-from gwntf.core import InputError
+from gwntf.core import GwntfError, InputError
 from gwntf.estimators.files import KNOWN
 from gwntf.readers import Samples, Summary, read_data
 
@@ -109,7 +109,16 @@ def build(method: str, given: dict[str, Any]) -> Any:
     unknown = sorted(set(given) - set(cls().get_params()))
     if unknown:
         raise InputError(unknown[0], repr(given[unknown[0]]), f"nothing: {method} has no such parameter")
-    return cls(**given)
+    return checked(cls(**given))
+
+
+def checked(model: Any) -> Any:
+    """Return an estimator whose parameters are valid; scikit-learn's word on others becomes an error of ours."""
+    try:
+        model._validate_params()
+    except ValueError as error:
+        raise GwntfError(str(error)) from error
+    return model
 
 
 @contextmanager
