@@ -365,6 +365,9 @@ def test_zarr_with_a_giant_shape_is_refused(tmp_path):
     (path / "X" / "zarr.json").write_text(json.dumps({**meta, "shape": [HUGE, 12]}))
     with pytest.raises(DataError, match="declares an array of 96 PB"):
         read_data(path, key="X")
+    (path / "X" / "zarr.json").write_text(json.dumps({**meta, "shape": [6, 2**18]}))
+    with pytest.raises(DataError, match="declares 131072 chunks and stores"):
+        read_data(path, key="X")
     chunk = {"name": "regular", "configuration": {"chunk_shape": [HUGE, 12]}}
     (path / "X" / "zarr.json").write_text(json.dumps({**meta, "chunk_grid": chunk}))
     with pytest.raises(DataError, match="has chunks of"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ _CODECS = {
     *("lz4", "lzma", "packbits", "quantize", "sharding_indexed", "shuffle", "transpose", "zlib", "zstd"),
 }
 """Codecs that make numbers of numbers; others, such as "pickle", may run what lies in the file."""
+
+_PIECES = 10_000
+"""Chunks that any array may have; more of them need a byte each that is stored."""
 
 
 def read_zarr(path: Path, wanted: Wanted) -> Samples:
@@ -68,8 +72,18 @@ def _checked(array: Any, wanted: Wanted, *, lazy: bool = False) -> Any:
     if lazy:
         return array
     stored = int(array.nbytes_stored())
+    _check_pieces(array.shape, array.chunks, stored)
     check_size(count_bytes(array.shape, array.dtype.itemsize), stored, wanted.max_bytes)
     return np.asarray(array[...])
+
+
+def _check_pieces(shape: tuple[int, ...], chunks: tuple[int, ...], stored: int) -> None:
+    """Refuse far more chunks than are stored: each is looked for, which would take for ever."""
+    pieces = math.prod(-(-length // max(1, piece)) for length, piece in zip(shape, chunks, strict=True))
+    if pieces > _PIECES + stored:
+        raise RefusedError(
+            f"declares {pieces} chunks and stores {stored} bytes: it is damaged, or its chunks too small"
+        )
 
 
 def _codec_names(metadata: Any) -> Iterator[str]:
