@@ -24,9 +24,12 @@ from gwntf import (
     ModelFileError,
     fit_many,
 )
-from gwntf.io import read_document
-from gwntf.solvers import RECORDS
+from gwntf.engines.numpy_engine import NumpyEngine
+from gwntf.io import read_document, write_document
+from gwntf.solvers import RECORDS, Keeper, Stopping
+from gwntf.transport import TransportLimits
 from tests.engines import OTHERS
+from tests.problems import random_problem, solve, with_loss
 
 CLASSES = [GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT]
 ENGINES = ["numpy", *OTHERS]
@@ -195,6 +198,12 @@ def test_a_checkpoint_of_other_data_or_settings_is_refused_and_stays(tmp_path):
     path.write_bytes(written[:-1])
     with pytest.raises(ModelFileError, match="damaged"):
         model.fit(data())
+    write_document(path, "checkpoint", {"fingerprint": "mine"}, {})
+    with pytest.raises(ModelFileError, match="other values"):
+        model.fit(data())
+    write_document(path, "model", {}, {})
+    with pytest.raises(ModelFileError, match="it is a model"):
+        model.fit(data())
 
 
 def test_a_plain_path_and_a_checkpoint_are_copied_with_the_estimator(tmp_path):
@@ -316,3 +325,43 @@ def test_handlers_are_left_alone_without_a_checkpoint_and_off_the_main_thread(tm
     fit(checkpoint=tmp_path / "run.ckpt")
     assert seen[-1] is not before
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+class RecordingEngine(NumpyEngine):
+    """An engine whose recorded steps differ a little from plain ones, and break in the third call."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def recorded(self, function, kernels, entries):
+        def replay(*arrays):
+            self.calls += 1
+            first, *rest, numbers = function(*arrays)
+            return (first * (1 + 1e-9), *rest, numbers * (np.nan if self.calls == 3 else 1))
+
+        return replay
+
+
+@pytest.mark.parametrize("iteration", [2, 6])
+def test_a_fit_that_gave_up_its_record_goes_on_without_one(iteration, tmp_path):
+    """And one that had not given it up goes on with it."""
+    problem, _ = random_problem((8, 4, 5), seed=3)
+    problem = with_loss(problem, limits=TransportLimits(10, 1e-6))
+
+    def fit(engine, **options):
+        rng = np.random.RandomState(0)
+        return solve(problem, 3, Stopping(9, 0), engine, rng=rng, **options)
+
+    kept, engine = Checkpoint(tmp_path / "run.ckpt", iterations=1), RecordingEngine()
+    whole = fit(engine)
+    assert engine.calls == 3
+    engine = RecordingEngine()
+    with pytest.raises(CutError):
+        fit(engine, keeper=Keeper(kept, "same"), callbacks=[Scissors(0, iteration)])
+    again = RecordingEngine()
+    again.calls = min(engine.calls, iteration - 1)
+    found = fit(again, keeper=Keeper(kept, "same"))
+    assert again.calls == 3
+    for a, b in zip(found.factors, whole.factors, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(found.objective_curve, whole.objective_curve)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
+from sklearn.base import clone
 
-from gwntf import GNCP, GWNTF, SDNMF, SWIFT, DeviceMemoryError
+from gwntf import GNCP, GWNTF, SDNMF, SWIFT, Checkpoint, DeviceMemoryError
 from gwntf.datasets import load_digits_tensor
 from gwntf.engines import get_engine
 from gwntf.geometry import Points, build_kernel, near_far_parts, near_pairs
@@ -48,6 +51,32 @@ def test_whole_fits_equal_the_reference():
             for a, b in zip(others, arrays, strict=True):
                 assert np.linalg.norm(a - b) <= rtol * np.linalg.norm(b), (model, dtype)
             np.testing.assert_allclose(found.objective_curve_, curve, rtol=rtol)
+
+
+def test_a_fit_on_a_gpu_goes_on_from_its_checkpoint():
+    """With steps that are recorded and replayed, and with a data set too large for that."""
+
+    def cut(news):
+        if news.iteration == 7:
+            raise InterruptedError
+
+    large = np.random.default_rng(0).random((3000, 40, 40)).astype(np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Checkpoint(Path(folder) / "run.ckpt", iterations=1)
+        for X, model in (
+            (digits(), GWNTF(6)),
+            (digits(), GNCP(6)),
+            (large, SWIFT(4, costs=(None, "grid", "grid"))),
+        ):
+            model.set_params(max_iter=12, tol=0, random_state=0, engine="torch", device="cuda")
+            whole = clone(model).fit(X)
+            try:
+                clone(model).set_params(checkpoint=kept, callbacks=[cut]).fit(X)
+            except InterruptedError:
+                found = clone(model).set_params(checkpoint=kept).fit(X)
+            for a, b in zip(found.factors_, whole.factors_, strict=True):
+                np.testing.assert_array_equal(a, b)
+            np.testing.assert_array_equal(found.objective_curve_, whole.objective_curve_)
 
 
 def test_the_same_seed_gives_the_same_bits():

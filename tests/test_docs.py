@@ -172,9 +172,16 @@ def test_page_on_pictures_names_every_function_of_the_room():
 def test_tests_named_in_the_documents_exist():
     pages = "".join(page.read_text() for page in (ROOT / "docs").glob("*.md"))
     named = set(re.findall(r"`(test_\w+)`", pages))
-    code = "".join(file.read_text() for file in (ROOT / "tests").glob("*.py"))
+    code = "".join(file.read_text() for file in (ROOT / "tests").rglob("*.py"))
     assert named
     assert [name for name in named if f"def {name}(" not in code] == []
+
+
+def test_every_promise_of_the_page_on_reliability_names_a_test():
+    text = (ROOT / "docs" / "reliability.md").read_text().split("## Promises")[1].split("\n## ")[0]
+    rows = [line.split("|")[1:3] for line in text.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 15
+    assert [promise for promise, test in rows if not re.search(r"`test_\w+`", test)] == []
 
 
 def bench_results(name):

@@ -224,6 +224,13 @@ def test_callbacks_and_progress_stay_behind_and_functions_are_refused(tmp_path):
     assert not (tmp_path / "other.gwntf").exists()
 
 
+def test_long_lists_in_place_of_arrays_are_told(tmp_path):
+    lists = [[0.123456789] * 700] * 700
+    model = NCP(2, init=[np.ones((14, 2)), np.ones((3, 2)), np.ones((4, 2))], **QUICK).fit(data())
+    with pytest.raises(InputError, match="give arrays in place of long lists"):
+        model.set_params(init=lists).save(tmp_path / "model.gwntf")
+
+
 def test_a_class_that_is_not_ours_is_refused(tmp_path):
     class Mine(NMF):
         pass
@@ -301,6 +308,9 @@ HOSTILE = {
     "deep values": built(
         b'{"kind":"model","content":{"class":' + b"[" * 500 + b"]" * 500 + b'},"arrays":[]}'
     ),
+    "very many lists": built(
+        b'{"kind":"model","arrays":[],"content":{"class":[' + b"[]," * 200_000 + b"[]]}}"
+    ),
     "nothing": built(b'{"kind":"model","content":{},"arrays":[]}'),
 }
 
@@ -310,7 +320,7 @@ def test_a_hostile_file_with_the_right_digest_is_refused(name, tmp_path):
     tracemalloc.start()
     try:
         refused(HOSTILE[name], tmp_path)
-        assert tracemalloc.get_traced_memory()[1] < 2**25
+        assert tracemalloc.get_traced_memory()[1] < 2**26
     finally:
         tracemalloc.stop()
 
@@ -434,6 +444,29 @@ def test_a_file_of_format_version_1_is_read_and_transforms_as_when_it_was_writte
     np.testing.assert_array_equal(model.predict(expected["X"]), expected["predict"])
     assert model.reg_m_data == np.inf
     assert FIXTURE.read_bytes()[8] == 1
+
+
+def test_a_file_is_laid_out_as_the_page_says():
+    """Read it by the table of docs/reliability.md alone."""
+    content = FIXTURE.read_bytes()
+    assert content[:8].hex(" ") == "89 47 57 4e 54 46 0d 0a"
+    assert int.from_bytes(content[8:12], "little") == 1
+    length = int.from_bytes(content[12:16], "little")
+    header = json.loads(content[16 : 16 + length].decode("ascii"))
+    assert set(header) == {"kind", "library", "arrays", "content"}
+    place, arrays = 16 + length, []
+    for entry in header["arrays"]:
+        assert set(content[place : place + -place % 64]) <= {0}
+        place += -place % 64
+        values = np.frombuffer(content, entry["dtype"], int(np.prod(entry["shape"])), place)
+        arrays.append(values.reshape(entry["shape"], order=entry.get("order", "C")))
+        place += values.nbytes
+    assert len(content) == place + -place % 64 + 32
+    assert hashlib.sha256(content[:-32]).digest() == content[-32:]
+    assert set(header["content"]) == {"class", "params", "fitted", "training"}
+    places = header["content"]["fitted"]["dict"]["factors_"]
+    for place, factor in zip(places, gwntf.load(FIXTURE).factors_, strict=True):
+        np.testing.assert_array_equal(arrays[place["array"]], factor)
 
 
 if __name__ == "__main__":  # how the file of the present version was made

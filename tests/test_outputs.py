@@ -10,7 +10,7 @@ import pytest
 
 from gwntf import GWNTF
 from gwntf.cli import main
-from gwntf.io import atomic_path
+from gwntf.io import atomic_path, remove_leftovers
 from gwntf.plots import overview
 
 mpl.use("Agg")
@@ -45,6 +45,26 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
         write_half()
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_what_killed_processes_left_beside_a_file_is_removed_and_nothing_else(tmp_path):
+    kept = ["run.ckpt", ".run.ckpt.0123456789ab.txt", ".other.ckpt.0123456789ab.ckpt", ".run.ckpt.mine.ckpt"]
+    for name in [*kept, ".run.ckpt.0123456789ab.ckpt"]:
+        (tmp_path / name).write_text("")
+    remove_leftovers(tmp_path / "run.ckpt")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+    with atomic_path(tmp_path / "run.ckpt") as aside:
+        pass
+    aside.write_text("as if it had been killed")
+    remove_leftovers(tmp_path / "run.ckpt")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+
+
+def test_a_file_has_the_permissions_of_any_new_file(tmp_path):
+    with atomic_path(tmp_path / "ours") as path:
+        path.write_text("")
+    (tmp_path / "plain").write_text("")
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_overview_has_three_panels(model, rng):

@@ -63,8 +63,8 @@ def write_container(
         separators=(",", ":"),
     ).encode("ascii")
     if len(header) > MAX_HEADER:
-        allowed = f"parameters of at most {MAX_HEADER} bytes outside of arrays"
-        raise InputError("path", f"a {kind} whose description takes {len(header)} bytes", allowed)
+        allowed = f"at most {MAX_HEADER} bytes besides arrays: give arrays in place of long lists"
+        raise InputError(kind, f"a description of {len(header)} bytes", allowed)
     digest = hashlib.sha256()
     with atomic_path(path) as aside, aside.open("wb") as file:
 
@@ -112,7 +112,7 @@ def _laid_out(array: NDArray[Any]) -> tuple[dict[str, Any], NDArray[Any]]:
     columns = array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous
     dtype = array.dtype.newbyteorder("<")
     if dtype.str not in DTYPES:
-        raise InputError("path", f"an array of type {array.dtype}", f"one of {', '.join(DTYPES)}")
+        raise InputError("arrays", f"an array of type {array.dtype}", f"one of {', '.join(DTYPES)}")
     entry: dict[str, Any] = {"dtype": dtype.str, "shape": list(array.shape)}
     if columns:
         entry["order"] = "F"

@@ -72,8 +72,8 @@ def _checked(array: Any, wanted: Wanted, *, lazy: bool = False) -> Any:
     if lazy:
         return array
     stored = int(array.nbytes_stored())
-    _check_pieces(array.shape, array.chunks, stored)
     check_size(count_bytes(array.shape, array.dtype.itemsize), stored, wanted.max_bytes)
+    _check_pieces(array.shape, array.chunks, stored)
     return np.asarray(array[...])
 
 

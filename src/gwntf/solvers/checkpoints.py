@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gwntf.core import InputError
+from gwntf.core import InputError, ModelFileError
 from gwntf.engines import Engine
 from gwntf.io import read_document, remove_leftovers, write_document
 from gwntf.solvers.records import RECORDS
@@ -23,6 +23,9 @@ from gwntf.solvers.result import Result
 from gwntf.solvers.steps import placed
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_PARTS = {"fingerprint", "done", "rng", "restart", "best", "loop"}
+"""Of a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -107,24 +110,12 @@ class Keeper:
         self._checkpoint, self._fingerprint = checkpoint, fingerprint
         self._saved: dict[str, Any] | None = None
         if checkpoint is not None and Path(checkpoint.path).exists():
-            self._saved = read_document(checkpoint.path, "checkpoint", RECORDS)
-            self._check_own()
+            self._saved = _read(checkpoint.path, fingerprint)
         self._done: list[Result] = []
         self._position: Position | None = None
         self._last, self._since = time.monotonic(), 0
         self._asked: int | None = None
         self._before: dict[int, Any] = {}
-
-    def _check_own(self) -> None:
-        if self._saved is not None and self._saved.get("fingerprint") != self._fingerprint:
-            path = os.fspath(self._checkpoint.path) if self._checkpoint else ""
-            allowed = (
-                "one of a fit of the same data with the same parameters, engine and version of gwntf: "
-                "use another path, or remove the file to start anew"
-            )
-            raise InputError(
-                "checkpoint", f"{path!r}, which a fit of other data or settings has written", allowed
-            )
 
     def finished(self, fit: int, engine: Engine) -> Result | None:
         """Return the result of a fit that had ended before the checkpoint was written."""
@@ -236,6 +227,23 @@ class Keeper:
         self._asked = None
         self._restore()
         signal.raise_signal(number)
+
+
+def _read(path: str | os.PathLike[str], fingerprint: str) -> dict[str, Any]:
+    """Return what a checkpoint holds if it is that of this fit."""
+    saved = read_document(path, "checkpoint", RECORDS)
+    if set(saved) != _PARTS:
+        raise ModelFileError(
+            f"{path} holds other values than a checkpoint of this gwntf: remove it to start anew"
+        )
+    if saved["fingerprint"] != fingerprint:
+        given = f"{os.fspath(path)!r}, which a fit of other data or settings has written"
+        allowed = (
+            "one of a fit of the same data with the same parameters, engine and version of gwntf: "
+            "use another path, or remove the file to start anew"
+        )
+        raise InputError("checkpoint", given, allowed)
+    return saved
 
 
 def _copied(rng: np.random.RandomState) -> np.random.RandomState:
