@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,21 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 def add_command(
-    commands: Commands, name: str, run: Callable[[Any], None], summary: str, *, examples: str, more: str = ""
+    commands: Commands,
+    name: str,
+    run: Callable[[Any], None],
+    summary: str,
+    *,
+    takes: str,
+    examples: str,
+    more: str = "",
 ) -> argparse.ArgumentParser:
-    """Add a command with its help: one sentence, more of them, examples."""
+    """Add a command with its help: what it takes, one sentence, more of them, examples."""
     command: argparse.ArgumentParser = commands.add_parser(
         name,
+        usage=f"gwntf {name} {takes}",
         help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}. {more}",
+        description=textwrap.fill(f"{summary[0].upper()}{summary[1:]}. {more}", 88),
         epilog="examples:\n" + examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

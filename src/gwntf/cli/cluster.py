@@ -40,6 +40,7 @@ def add_cluster(commands: Commands) -> None:
         "cluster",
         run,
         "find clusters of samples",
+        takes="DATA -o CLUSTERS.csv [options]",
         examples=_EXAMPLES,
         more="GWNTF with its preset for clustering, whose graph is chosen without labels. Where the classes are known "
         "they score the clusters and are used for nothing else.",

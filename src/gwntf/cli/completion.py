@@ -28,6 +28,11 @@ def add_completion(commands: Commands, parser: argparse.ArgumentParser) -> None:
         print(shtab.complete(parser, shell=options.shell))
 
     command = add_command(
-        commands, "completion", run, "print a script that completes commands in a shell", examples=_EXAMPLES
+        commands,
+        "completion",
+        run,
+        "print a script that completes commands in a shell",
+        takes="SHELL",
+        examples=_EXAMPLES,
     )
     command.add_argument("shell", choices=SHELLS)

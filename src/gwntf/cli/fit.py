@@ -37,6 +37,7 @@ def add_fit(commands: Commands) -> None:
         "fit",
         run,
         "factorise data and keep the model in a file",
+        takes="DATA -o MODEL.gwntf [options]",
         examples=_EXAMPLES,
         more="Samples come first; the first axis of the data, the rows of a table or the images of a folder.",
     )

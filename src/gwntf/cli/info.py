@@ -25,6 +25,7 @@ def add_info(commands: Commands) -> None:
         "info",
         run,
         "say what is in a data file, a folder of images or a model file",
+        takes="FILE [options]",
         examples=_EXAMPLES,
     )
     add_data(command, name="file")

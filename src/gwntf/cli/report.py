@@ -26,6 +26,7 @@ def add_report(commands: Commands) -> None:
         "report",
         run,
         "write a page on a fitted model",
+        takes="MODEL -o PAGE.html [options]",
         examples=_EXAMPLES,
         more="Components, objective and embedding; with the data of the fit also samples, what the model makes of "
         "them, and the members of every cluster. One HTML file that needs no network.",

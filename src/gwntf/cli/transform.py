@@ -29,6 +29,7 @@ def add_transform(commands: Commands) -> None:
         "transform",
         run,
         "embed new samples with a fitted model",
+        takes="MODEL DATA -o FILE [options]",
         examples=_EXAMPLES,
         more="Rows are folded and images resized to what the model was fitted to.",
     )
