@@ -316,10 +316,16 @@ def test_image_with_too_many_pixels_is_refused_before_it_is_decoded(tmp_path):
     files.write_images(tmp_path)
     path = tmp_path / "images-png" / "0" / "image0.png"
     whole = path.read_bytes()
-    head = b"IHDR" + struct.pack(">II", 60_000, 60_000) + whole[24:29]
-    path.write_bytes(whole[:12] + head + struct.pack(">I", zlib.crc32(head)) + whole[33:])
-    with pytest.raises(DataError, match=r"image0\.png .*(60000x60000|3600000000) pixels"):
-        read_data(tmp_path / "images-png")
+    for width, height in ((60_000, 60_000), (4, 2**23)):
+        head = b"IHDR" + struct.pack(">II", width, height) + whole[24:29]
+        path.write_bytes(whole[:12] + head + struct.pack(">I", zlib.crc32(head)) + whole[33:])
+        with pytest.raises(DataError, match=rf"image0\.png .*({width}x{height}|{width * height}) pixels"):
+            read_data(tmp_path / "images-png")
+
+
+def test_blank_page_is_read_however_well_it_is_compressed(tmp_path):
+    Image.new("1", (2480, 3508)).save(tmp_path / "blank.png", optimize=True)
+    assert read_data(tmp_path, size=(8, 6)).X.sum() == 0
 
 
 def test_hdf5_that_stores_nothing_of_what_it_declares_is_refused(tmp_path):

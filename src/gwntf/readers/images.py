@@ -18,6 +18,9 @@ SUFFIXES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
 MOST_PIXELS = 2**26
 """Of one image."""
 
+_FEW_PIXELS, _PER_BYTE = 2**20, 10_000
+"""Pixels that any image may have, and for each byte of its file; blank pages in black and white reach 8000."""
+
 _DEEP = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 """Pillow's modes of more than eight bits."""
 
@@ -78,8 +81,11 @@ def _read(path: Path, wanted: Wanted) -> NDArray[Any]:
         warnings.simplefilter("ignore")
         with Image.open(path, formats=sorted(set(SUFFIXES.values()))) as image:
             width, height = image.size
-            if width * height > MOST_PIXELS:
-                raise RefusedError(f"has {width}x{height} pixels, more than {MOST_PIXELS}")
+            most = min(MOST_PIXELS, max(_FEW_PIXELS, _PER_BYTE * path.stat().st_size))
+            if width * height > most:
+                raise RefusedError(
+                    f"has {width}x{height} pixels, more than the {most} that a file of its size may have"
+                )
             image.load()
             upright = ImageOps.exif_transpose(image)
             mode = "RGB" if wanted.color else "F" if upright.mode in _DEEP else "L"
