@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint types rooms unit bench figures clean
+.PHONY: demo test lint types rooms unit bench figures fuzz clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gwntf demo
@@ -29,9 +29,13 @@ bench: $(VENV)/.dev
 
 figures: $(VENV)/.dev
 	$(BIN)/python docs/figures.py
+	$(BIN)/python docs/command_line.py
+
+fuzz: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes 10
 
 clean:
-	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis fuzz-crashes .import_linter_cache
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -7,8 +7,10 @@ import shutil
 
 import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
+from gwntf.cli import main
 from gwntf.evaluation import SCORES
 from gwntf.experiments import RunResult, summarise
 from gwntf.experiments.table import Method, Table
@@ -56,24 +58,75 @@ def report(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def page(report):
+def model_report_path(tmp_path_factory):
+    """The page that `gwntf cluster` writes on a folder whose every name is hostile."""
+    folder = tmp_path_factory.mktemp("model")
+    rng = np.random.default_rng(0)
+    names = [HOSTILE.replace("/", "\u2215"), "<b>bold & $x$", "quote\"'\x1b[31m", "\u65e5\u672c"]
+    for k in range(24):
+        target = folder / HOSTILE.replace("/", "\u2215")[:60] / names[k % 4]
+        target.mkdir(parents=True, exist_ok=True)
+        image = np.zeros((8, 9), np.uint8)
+        image[2 * (k % 4) : 2 * (k % 4) + 2] = rng.integers(100, 255, (2, 9))
+        Image.fromarray(image).save(target / f"<i>{k}.png")
+    data = next(folder.iterdir())
+    page = folder / "report.html"
+    command = ["cluster", str(data), "-o", str(folder / "c.csv"), "--report", str(page), "-q"]
+    assert main([*command, "--engine", "numpy"]) == 0
+    return page
+
+
+@pytest.fixture(scope="module")
+def browser():
     executable = browser_path()
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
-        opened = browser.new_page(viewport={"width": 390, "height": 844})
-        opened.requests, opened.problems = [], []
-        opened.on("request", lambda request: opened.requests.append(request.url))
-        opened.on("pageerror", lambda error: opened.problems.append(str(error)))
-        opened.on("console", lambda message: opened.problems.append(message.text))
-        opened.goto(report.as_uri())
-        yield opened
+        yield browser
         browser.close()
 
 
-def test_report_is_self_contained(page, report):
-    outside = [url for url in page.requests if not url.startswith(("data:", report.as_uri()))]
+def opened(browser, path):
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.requests, page.problems = [], []
+    page.on("request", lambda request: page.requests.append(request.url))
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("console", lambda message: page.problems.append(message.text))
+    page.goto(path.as_uri())
+    return page
+
+
+@pytest.fixture(scope="module")
+def page(browser, report):
+    return opened(browser, report)
+
+
+def check_self_contained(page, path):
+    outside = [url for url in page.requests if not url.startswith(("data:", path.as_uri()))]
     assert outside == []
     assert page.problems == []
+
+
+def test_report_is_self_contained(page, report):
+    check_self_contained(page, report)
+
+
+def test_report_of_a_model_shows_hostile_names_as_text_and_fits_a_phone(browser, model_report_path):
+    page = opened(browser, model_report_path)
+    check_self_contained(page, model_report_path)
+    folder = HOSTILE.replace("/", "\u2215")[:60]
+    assert page.title() == folder
+    assert page.locator("h1").inner_text() == folder
+    assert page.locator("script, b, i, img[src=x]").count() == 0
+    shown = page.locator("tbody").inner_text()
+    assert "<b>bold & $x$" in shown
+    assert "document.title='taken'" in shown
+    assert "<i>0.png" in page.locator("body").inner_text()
+    assert page.locator("img").count() == 5
+    for k in range(5):
+        image = page.locator("img").nth(k)
+        assert image.evaluate("image => image.complete && image.naturalWidth > 300")
+        assert image.get_attribute("alt")
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
 
 
 def test_report_shows_its_table_and_marks_the_best(page):

@@ -133,15 +133,33 @@ def test_links_lead_somewhere(path):
 
 
 def test_code_of_the_page_on_pictures_draws_all_its_pictures(tmp_path):
-    spec = importlib.util.spec_from_file_location("figures", ROOT / "docs" / "figures.py")
-    figures = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(figures)
+    figures = load_script("figures")
     written = figures.draw_page(figures.PAGE, tmp_path)
     linked = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", figures.PAGE.read_text())
     assert [path.relative_to(tmp_path).as_posix() for path in written] == linked
     for path, link in zip(written, linked, strict=True):
         sizes = path.stat().st_size, (ROOT / "docs" / link).stat().st_size
         assert all(5_000 < size < 100_000 for size in sizes)
+
+
+def load_script(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+def test_commands_of_the_page_on_the_command_line_print_what_it_shows(tmp_path, monkeypatch):
+    script = load_script("command_line")
+    page = script.PAGE.read_text()
+    monkeypatch.chdir(tmp_path)
+    script.prepare(page)
+    commands = script.commands(page)
+    assert len(commands) >= 8
+    for command in commands:
+        shown = page.split(f"$ gwntf {command}\n")[1].split("\n```")[0]
+        printed = script.output(command)
+        assert re.sub(r"[\d.]+", "#", printed) == re.sub(r"[\d.]+", "#", shown)
 
 
 def test_page_on_pictures_names_every_function_of_the_room():

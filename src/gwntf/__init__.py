@@ -20,6 +20,7 @@ from gwntf.distances import (
 )
 from gwntf.estimators import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, MiniBatchGWNTF, fit_many, load
 from gwntf.geometry import SeparableCost, neighbor_graph
+from gwntf.readers import read_data
 from gwntf.solvers import Checkpoint, Iteration
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "load",
     "neighbor_graph",
     "objective",
+    "read_data",
     "wasserstein_distance",
     "wasserstein_matrix_distance",
     "wasserstein_tensor_distance",

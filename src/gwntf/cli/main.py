@@ -3,41 +3,74 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from gwntf._version import __version__
+from gwntf.cli.arguments import positive
+from gwntf.cli.cluster import add_cluster
+from gwntf.cli.completion import add_completion
 from gwntf.cli.demo import demo
+from gwntf.cli.fit import add_fit
+from gwntf.cli.info import add_info
+from gwntf.cli.report import add_report
 from gwntf.cli.reproduce import reproduce
-from gwntf.core import GwntfError
+from gwntf.cli.transform import add_transform
+from gwntf.cli.voice import complain
+from gwntf.core import DataError, GwntfError
 from gwntf.engines import ENGINES
 from gwntf.experiments import known_tables
 
+_EPILOG = """\
+examples:
+  gwntf info photos/                                       what is there
+  gwntf cluster photos/ --clusters 10 -o clusters.csv      which images belong together
+  gwntf fit photos/ --rank 20 -o photos.gwntf              a model in a file
+  gwntf transform photos.gwntf new/ -o embedding.csv       new samples in its embedding
+  gwntf report photos.gwntf -o photos.html                 a page on it
+
+`gwntf COMMAND --help` has the options. Exit codes: 0 done, 1 an error that is told on standard error, 2 a wrong
+command line, 130 interrupted."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
+    """Run the command; return its exit code: 0 done, 1 an error that is told, 130 interrupted."""
     options = _parser().parse_args(arguments)
     try:
         options.run(options)
     except (GwntfError, OSError) as error:
-        print(f"gwntf: {error}", file=sys.stderr)
-        return 1
+        return _failed(options, error)
+    except MemoryError:
+        return _failed(options, DataError("the memory is too small for this: see --dry-run"))
     except KeyboardInterrupt:
-        print("gwntf: interrupted; what is finished is kept", file=sys.stderr)
+        complain("interrupted; files are whole, and --checkpoint or a cache goes on from where it was")
         return 130
     return 0
+
+
+def _failed(options: argparse.Namespace, error: Exception) -> int:
+    """Tell the error, to scripts as JSON."""
+    complain(str(error))
+    if getattr(options, "json", False):
+        print(json.dumps({"command": options.command, "error": str(error), "kind": type(error).__name__}))
+    return 1
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gwntf",
         description="Nonnegative tensor factorization under optimal-transport losses.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"gwntf {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (add_cluster, add_fit, add_transform, add_report, add_info):
+        add(commands)
     _add_demo(commands)
     _add_reproduce(commands)
+    add_completion(commands, parser)
     return parser
 
 
@@ -57,11 +90,11 @@ def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     )
     tables = f"one of {', '.join(known_tables())}, or a path to a TOML file; before any --methods"
     command.add_argument("tables", nargs="+", metavar="TABLE", help=tables)
-    command.add_argument("--runs", type=_positive, help="runs per method (default: the table's own number)")
+    command.add_argument("--runs", type=positive, help="runs per method (default: the table's own number)")
     command.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods of the table")
     command.add_argument("--engine", choices=ENGINES, help="where the arithmetic runs")
     command.add_argument("--device", help='device of the engine "torch": cpu, cuda or cuda:N')
-    command.add_argument("--jobs", type=_positive, help="parallel runs (default: one per core)")
+    command.add_argument("--jobs", type=positive, help="parallel runs (default: one per core)")
     _add_output(command, Path("reproduction"))
     command.set_defaults(
         run=lambda options: reproduce(
@@ -79,10 +112,3 @@ def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]
 def _add_output(command: argparse.ArgumentParser, default: Path) -> None:
     text = "folder to write to (default: %(default)s)"
     command.add_argument("-o", "--output", type=Path, default=default, help=text)
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"got {text!r}; expected a whole number of at least 1")
-    return number

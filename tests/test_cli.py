@@ -1,0 +1,352 @@
+"""The command line for a user's own data: every command, what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import gwntf
+from gwntf.cli import main
+from gwntf.cli.arguments import count_bytes, shape
+from gwntf.cli.voice import duration, plain, printable
+from gwntf.datasets import load_digits_tensor
+
+FAST = ["--max-iter", "3", "--engine", "numpy", "-q"]
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits_tensor()
+    chosen = np.flatnonzero(y < 4)[:80]
+    return X[chosen], y[chosen]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, digits):
+    """Digits as a folder of images, as arrays, and a model of them."""
+    folder = tmp_path_factory.mktemp("data")
+    X, y = digits
+    for k, (image, label) in enumerate(zip(X, y, strict=True)):
+        target = folder / "digits" / f"class {label}"
+        target.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((image / 16 * 255).astype(np.uint8)).save(target / f"digit{k}.png")
+    np.savez(folder / "digits.npz", X=X.reshape(len(X), 64), y=y)
+    command = ["fit", str(folder / "digits"), "--rank", "4", "-o", str(folder / "m.gwntf"), *FAST]
+    assert main([*command, "--graph-reg", "0.5", "--clusters", "4"]) == 0
+    return folder
+
+
+def told(capsys, *arguments):
+    """Run a command with --json; return its document."""
+    code = main([*map(str, arguments), "--json"])
+    printed = capsys.readouterr().out
+    document = json.loads(printed)
+    assert (code == 0) != ("error" in document)
+    return document
+
+
+def refused(capsys, *arguments):
+    """Run a command that must fail with exit code 1; return what it said on standard error."""
+    assert main([*map(str, arguments)]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith("gwntf: ")
+    return captured.err
+
+
+# --- fit, transform, report, info --------------------------------------------------------------------------
+
+
+def test_fitted_file_is_the_model_that_python_fits(place, capsys):
+    model = gwntf.load(place / "m.gwntf")
+    X = gwntf.read_data(place / "digits").X
+    options = {"max_iter": 3, "engine": "numpy", "graph_reg": 0.5, "n_clusters": 4, "random_state": 0}
+    ours = gwntf.GWNTF(4, **options)
+    with pytest.warns(UserWarning, match="iteration limit"):
+        labels = ours.fit_predict(X)
+    np.testing.assert_array_equal(model.embedding_, ours.embedding_)
+    np.testing.assert_array_equal(model.labels_, labels)
+
+
+def test_fit_tells_a_script_what_it_did(place, tmp_path, capsys):
+    target = tmp_path / "nmf.gwntf"
+    data = ["fit", place / "digits.npz", "--labels", "y", "--method", "NMF", "--rank", "3"]
+    document = told(capsys, *data, "-o", target, "--tol", "0", *FAST)
+    assert document["data"]["shape"] == [80, 64]
+    assert document["data"]["classes"] == 4
+    assert document["model"]["method"] == "NMF"
+    assert document["model"]["iterations"] == 3
+    assert document["model"]["parameters"] == {
+        "n_components": 3,
+        "max_iter": 3,
+        "tol": 0.0,
+        "engine": "numpy",
+        "random_state": 0,
+    }
+    assert gwntf.load(target).objective_ == document["model"]["objective"]
+
+
+@pytest.mark.parametrize("ending", ["npy", "csv"])
+def test_transform_writes_what_transform_returns(ending, place, tmp_path, capsys):
+    target = tmp_path / f"e.{ending}"
+    document = told(capsys, "transform", place / "m.gwntf", place / "digits", "-o", target)
+    data = gwntf.read_data(place / "digits")
+    with pytest.warns(UserWarning, match="not settled"):
+        expected = gwntf.load(place / "m.gwntf").transform(data.X)
+    assert document["shape"] == list(expected.shape)
+    if ending == "npy":
+        np.testing.assert_array_equal(np.load(target), expected)
+        return
+    rows = list(csv.reader(target.read_text().splitlines()))
+    assert rows[0] == ["sample", *(f"component {k}" for k in range(4))]
+    assert [row[0] for row in rows[1:]] == list(data.names)
+    np.testing.assert_array_equal([[float(x) for x in row[1:]] for row in rows[1:]], expected)
+
+
+def test_transform_folds_and_resizes_to_what_the_model_knows(place, tmp_path, capsys, digits):
+    for name in ("digits", "digits.npz"):
+        told(capsys, "transform", place / "m.gwntf", place / name, "-o", tmp_path / f"{name}.npy")
+    by_class = np.argsort(digits[1], kind="stable")
+    images, rows = (np.load(tmp_path / f"{name}.npy") for name in ("digits", "digits.npz"))
+    np.testing.assert_allclose(images, rows[by_class], atol=0.02)
+    large = tmp_path / "large"
+    large.mkdir()
+    Image.fromarray(np.kron(digits[0][0] / 16 * 255, np.ones((3, 3))).astype(np.uint8)).save(large / "a.png")
+    told(capsys, "transform", place / "m.gwntf", large, "-o", tmp_path / "one.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "one.npy")[0], rows[0], atol=0.02)
+
+
+def test_transform_predicts_clusters(place, tmp_path, capsys):
+    command = ["transform", place / "m.gwntf", place / "digits", "--predict", "-o", tmp_path / "p.npy"]
+    told(capsys, *command)
+    with pytest.warns(UserWarning, match="not settled"):
+        expected = gwntf.load(place / "m.gwntf").predict(gwntf.read_data(place / "digits").X)
+    np.testing.assert_array_equal(np.load(tmp_path / "p.npy"), expected)
+
+
+def test_report_is_one_page_with_all_sections(place, tmp_path, capsys):
+    target = tmp_path / "r.html"
+    told(capsys, "report", place / "m.gwntf", "-o", target)
+    bare = target.read_text()
+    told(capsys, "report", place / "m.gwntf", "--data", place / "digits", "-o", target)
+    full = target.read_text()
+    for heading in ("Clusters", "Components", "Embedding", "Objective", "Settings"):
+        assert f"<h2>{heading}</h2>" in bare
+    assert "reconstructions</h2>" not in bare
+    assert "<h2>Samples and their reconstructions</h2>" in full
+    assert "class 3" in full
+    assert "http" not in full.replace("http-equiv", "")
+
+
+def test_info_on_data_and_on_models(place, capsys):
+    document = told(capsys, "info", place / "digits.npz")
+    X = np.load(place / "digits.npz")["X"]
+    assert document["data"]["zeros"] == int((X == 0).sum())
+    assert (document["data"]["smallest"], document["data"]["largest"]) == (X.min(), X.max())
+    assert told(capsys, "info", place / "m.gwntf")["model"]["rank"] == 4
+    assert main(["info", str(place / "m.gwntf")]) == 0
+    printed = capsys.readouterr().out
+    assert "fitted to 80 samples of 8x8" in printed
+    assert "graph_reg = 0.5" in printed
+
+
+def test_info_names_what_no_method_takes(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", [[-1.0, np.nan], [np.inf, 2.0]])
+    assert main(["info", str(tmp_path / "x.npy")]) == 0
+    printed = capsys.readouterr().out
+    assert "1 negative" in printed
+    assert "1 infinite" in printed
+    assert "--missing ignore" in printed
+
+
+# --- cluster -----------------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_images_is_clustered_by_one_command(place, tmp_path, capsys, digits):
+    target = tmp_path / "clusters.csv"
+    extra = ["--model", tmp_path / "c.gwntf", "--report", tmp_path / "c.html", "--engine", "numpy", "-q"]
+    document = told(capsys, "cluster", place / "digits", "-o", target, *extra)
+    rows = list(csv.DictReader(target.read_text().splitlines()))
+    assert [row["sample"] for row in rows] == list(gwntf.read_data(place / "digits").names)
+    assert document["scores"]["ACC"] > 0.9
+    assert sum(document["sizes"]) == 80
+    found = [int(row["cluster"]) for row in rows]
+    np.testing.assert_array_equal(gwntf.load(tmp_path / "c.gwntf").labels_, found)
+    assert "Against the known classes" in (tmp_path / "c.html").read_text()
+
+
+def test_clusters_are_asked_for_where_no_classes_are_known(place, tmp_path, capsys):
+    message = refused(capsys, "cluster", place / "digits.npz", "-o", tmp_path / "c.csv")
+    assert "clusters: got nothing; expected --clusters K" in message
+    assert not (tmp_path / "c.csv").exists()
+
+
+# --- dry run -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [["fit", "--rank", "4"], ["cluster", "-k", "4"]], ids=["fit", "cluster"])
+def test_dry_run_says_what_to_expect_and_writes_nothing(command, place, capsys):
+    before = sorted(place.rglob("*"))
+    document = told(capsys, *command, place / "digits", "--dry-run", "--engine", "numpy")
+    plan = document["plan"]
+    assert plan["tried_samples"] == 80
+    assert plan["expected_seconds"] >= plan["seconds_per_iteration_tried"] * plan["most_iterations"] > 0
+    assert plan["expected_bytes"] > 80 * 64 * 8
+    assert sorted(place.rglob("*")) == before
+
+
+def test_dry_run_on_a_part_grows_with_the_samples(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("gwntf.cli.plan._ENTRIES", 400)
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((500, 8)))
+    plan = told(capsys, "fit", tmp_path / "x.npy", "--method", "NMF", "--dry-run", "--engine", "numpy")[
+        "plan"
+    ]
+    assert plan["tried_samples"] == 50
+    assert not plan["grows_quadratically"]
+    assert plan["expected_seconds"] >= 10 * plan["seconds_per_iteration_tried"] * plan["most_iterations"]
+    plan = told(capsys, "fit", tmp_path / "x.npy", "--dry-run", "--engine", "numpy")["plan"]
+    assert plan["grows_quadratically"]
+
+
+# --- what is refused ---------------------------------------------------------------------------------------
+
+
+def test_refusals_come_before_any_work_and_name_the_remedy(place, tmp_path, capsys):
+    data, model = place / "digits.npz", place / "m.gwntf"
+    np.save(tmp_path / "nan.npy", [[1.0, np.nan], [2.0, 3.0]])
+    np.save(tmp_path / "negative.npy", [[1.0, -2.0], [2.0, 3.0]])
+    np.save(tmp_path / "vector.npy", np.ones(4))
+    np.save(tmp_path / "other.npy", np.ones((3, 5)))
+    out = tmp_path / "o.gwntf"
+    for command, message in [
+        (["fit", data], "output: got nothing; expected -o MODEL.gwntf"),
+        (["fit", data, "-o", tmp_path / "o.txt"], "a file that ends in .gwntf"),
+        (["fit", data, "-o", tmp_path / "no" / "o.gwntf"], "in a folder that exists"),
+        (["fit", tmp_path / "absent.npy", "-o", out], "absent.npy does not exist"),
+        (["fit", tmp_path / "nan.npy", "-o", out], "1 NaN entries; expected numbers, or --missing ignore"),
+        (["fit", tmp_path / "negative.npy", "-o", out], "1 negative entries (smallest -2)"),
+        (["fit", tmp_path / "vector.npy", "-o", out], "an array of shape 4"),
+        (["fit", data, "--method", "NMF", "--graph-reg", "1", "-o", out], "NMF has no such parameter"),
+        (["fit", data, "--method", "NMF", "--init", "graph", "-o", out], "'init' parameter of NMF"),
+        (["fit", data, "--reg", "0", "-o", out], "'reg' parameter of GWNTF"),
+        (["cluster", data, "-k", "4", "--reg", "0", "-o", tmp_path / "c.csv"], "'reg' parameter of GWNTF"),
+        (["fit", data, "--costs", "grid", "-o", out], "costs: got 1 entries"),
+        (["fit", data, "--sample-shape", "7x7", "-o", out], "sample_shape: got (7, 7)"),
+        (["fit", data, "--max-memory", "1k", "-o", out], "at most 1.0 kB may be read"),
+        (["transform", model, tmp_path / "other.npy", "-o", tmp_path / "e.npy"], "sample_shape: got (8, 8)"),
+        (["transform", data, data, "-o", tmp_path / "e.npy"], "digits.npz"),
+        (["transform", model, tmp_path / "other.npy", "-o", tmp_path / "other.npy"], "another file than"),
+        (["report", tmp_path / "absent.gwntf", "-o", tmp_path / "r.html"], "absent.gwntf"),
+    ]:
+        assert message in refused(capsys, *command)
+    assert not out.exists()
+
+
+def test_wrong_command_lines_exit_with_two(capsys):
+    for arguments in (
+        [],
+        ["fit"],
+        ["fit", "x.npy", "--rank", "0"],
+        ["fit", "x.npy", "--tol", "-1"],
+        ["fit", "x.npy", "--sample-shape", "3by4"],
+        ["fit", "x.npy", "--max-memory", "lots"],
+        ["fit", "x.npy", "--seed", "-1"],
+        ["transform", "m.gwntf", "x.npy"],
+    ):
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 2
+    assert "expected a whole number of at least 1" in capsys.readouterr().err
+
+
+def test_errors_are_json_for_scripts(tmp_path, capsys):
+    document = told(capsys, "info", tmp_path / "absent.npy")
+    assert document["kind"] == "DataError"
+    assert "does not exist" in document["error"]
+
+
+def test_interruption_leaves_no_file_and_exits_with_130(place, tmp_path, capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gwntf.cli.fit.fit", lambda *args, **options: interrupt())
+    assert main(["fit", str(place / "digits.npz"), "-o", str(tmp_path / "m.gwntf")]) == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_fit_goes_on_from_its_checkpoint(place, tmp_path, capsys):
+    def interrupt(iteration):
+        if iteration.iteration == 3:
+            raise KeyboardInterrupt
+
+    X = gwntf.read_data(place / "digits").X
+    options = {"max_iter": 6, "tol": 0.0, "engine": "numpy", "random_state": 0}
+    whole = gwntf.GWNTF(3, **options).fit(X)
+    held = gwntf.Checkpoint(tmp_path / "c.ckpt", iterations=1)
+    with pytest.raises(KeyboardInterrupt):
+        gwntf.GWNTF(3, **options, checkpoint=held, callbacks=[interrupt]).fit(X)
+    assert (tmp_path / "c.ckpt").exists()
+    command = ["fit", str(place / "digits"), "--rank", "3", "-o", str(tmp_path / "m.gwntf"), "--tol", "0"]
+    more = ["--max-iter", "6", "--engine", "numpy", "--checkpoint", str(tmp_path / "c.ckpt")]
+    assert main([*command, *more]) == 0
+    assert "4/6" in capsys.readouterr().err  # two of six were done before
+    np.testing.assert_array_equal(gwntf.load(tmp_path / "m.gwntf").embedding_, whole.embedding_)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.gwntf"]
+
+
+# --- around it ---------------------------------------------------------------------------------------------
+
+
+def test_help_of_every_command_has_examples(capsys):
+    for command in ("cluster", "fit", "transform", "report", "info", "completion"):
+        with pytest.raises(SystemExit) as stop:
+            main([command, "--help"])
+        assert stop.value.code == 0
+        assert f"\n  gwntf {command} " in capsys.readouterr().out.split("examples:")[1]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_know_commands_and_options(shell, capsys):
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(word in script for word in ("cluster", "transform", "sample-shape", "dry-run"))
+
+
+def test_completion_script_is_valid_for_bash(capsys):
+    main(["completion", "bash"])
+    script = capsys.readouterr().out + "\ncomplete -p gwntf\n"
+    done = subprocess.run(["bash"], input=script, capture_output=True, text=True, check=True)  # noqa: S607
+    assert "gwntf" in done.stdout
+
+
+def test_control_characters_of_names_do_not_reach_the_terminal(tmp_path, capsys):
+    name = "a\x1b]0;taken\x07\n.npy"
+    np.save(tmp_path / name, np.ones((2, 3)))
+    assert main(["info", str(tmp_path / name)]) == 0
+    captured = capsys.readouterr()
+    assert "\x1b" not in captured.out
+    assert "\\x1b]0;taken\\x07\\n.npy" in captured.out
+    assert "\x1b" not in refused(capsys, "info", tmp_path / "b\x1b.npy")
+
+
+def test_values_from_and_to_text():
+    assert shape("32x32x3") == (32, 32, 3)
+    assert [count_bytes(text) for text in ("7", "8G", "500MB")] == [7, 8 * 10**9, 500 * 10**6]
+    assert [duration(seconds) for seconds in (0.5, 60, 600, 7200)] == ["0.5 s", "60 s", "10 min", "2.0 h"]
+    assert printable("é\x00\udc80") == "é\\x00\\udc80"
+    assert plain({"a": (np.float32(1), float("nan")), 2: np.arange(2)}) == {"a": [1.0, None], "2": [0, 1]}
+
+
+def test_in_a_process_of_its_own_json_is_alone_on_standard_output(place, tmp_path):
+    command = [sys.executable, "-m", "gwntf", "fit", place / "digits", "--rank", "2", "--json"]
+    command += ["-o", tmp_path / "m.gwntf", "--max-iter", "2", "--engine", "numpy"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["model"]["iterations"] == 2
+    assert "2/2" in done.stderr
+    absent = [*map(str, command[:4]), str(tmp_path / "absent"), "-o", str(tmp_path / "x.gwntf")]
+    assert subprocess.run(absent, capture_output=True, check=False).returncode == 1

@@ -1,0 +1,41 @@
+"""Damaged files of every format give errors of ours and nothing else; `make fuzz` tries very many more."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.mutations import APART, TARGETS, Seed
+
+EDITS = st.lists(
+    st.tuples(st.integers(0, 59), st.floats(0, 1, exclude_max=True), st.integers(0, 2**32 - 1)),
+    min_size=1,
+    max_size=6,
+)
+
+
+def check(name, target, folder, examples):
+    seed = Seed.written(target, folder)
+    assert seed.target.read(seed.path) == "read"
+
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+    @given(which=st.integers(0, 20), edits=EDITS)
+    def damaged(which, edits):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            seed.try_edits(which, edits)
+
+    damaged()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_damaged_files_give_our_errors_alone(name, tmp_path):
+    check(name, TARGETS[name], tmp_path, 40)
+
+
+@pytest.mark.parametrize("name", APART)
+def test_damaged_files_read_apart_give_our_errors_alone(name, tmp_path):
+    check(name, APART[name], tmp_path, 3)
