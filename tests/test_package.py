@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import re
 import subprocess
 import sys
+from doctest import DocTestParser
 from importlib.metadata import version
 from pathlib import Path
 
 import gwntf
+from gwntf import SeparableCost
+from gwntf.estimators.base import Factorization
 
 HEAVY = ("torch", "dask", "numba", "ot", "matplotlib", "tqdm", "triton", "sparse")
 
@@ -68,3 +74,35 @@ def test_every_room_says_what_it_is_for():
         text = (room / "__init__.py").read_text()
         assert text.startswith('"""'), room.name
         assert "import" in text.split('"""')[1].lower(), f"{room.name} does not say what it may import"
+
+
+PUBLIC = ("gwntf", "gwntf.datasets", "gwntf.distances", "gwntf.evaluation", "gwntf.model_selection", "gwntf.plots")
+
+
+def public_objects():
+    """Every public function and class, and the public methods that a class of the library defines or inherits."""
+    for room in map(importlib.import_module, PUBLIC):
+        for name in room.__all__:
+            thing = getattr(room, name)
+            if not callable(thing):
+                continue
+            yield f"{room.__name__}.{name}", thing
+            for method, function in inspect.getmembers(thing, inspect.isroutine) if inspect.isclass(thing) else ():
+                ours = getattr(function, "__module__", "").startswith("gwntf.") and not method.startswith("_")
+                if ours and issubclass(thing, Factorization | SeparableCost):
+                    yield f"{room.__name__}.{name}.{method}", function
+
+
+def test_every_public_name_has_an_example_that_runs():
+    """`make test` runs the examples themselves, as doctests."""
+    examples = {name: inspect.getdoc(thing) or "" for name, thing in public_objects()}
+    assert {"gwntf.GWNTF.fit_impute", "gwntf.SeparableCost.on_grid", "gwntf.plots.plot_flow"} <= set(examples)
+    assert [name for name, text in examples.items() if not DocTestParser().get_examples(text)] == []
+
+
+def test_reference_names_everything_public():
+    page = (Path(__file__).parents[1] / "docs" / "api.md").read_text()
+    listed = set(re.findall(r"^ +(gwntf\.[\w.]+)$", page, re.MULTILINE))
+    public = {f"{room}.{name}" for room in PUBLIC for name in importlib.import_module(room).__all__}
+    again = {name for name in public if name.startswith("gwntf.distances.") and hasattr(gwntf, name.split(".")[-1])}
+    assert listed == public - again - {"gwntf.__version__"}

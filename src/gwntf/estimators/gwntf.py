@@ -59,9 +59,8 @@ class GWNTF(Graph, PerModeTransport):
         p; at most ``n_samples - 1`` are used.
     graph_weight : {"binary", "cosine", "self-tuning"}, default="binary"
         Weights of the edges.
-    graph_metric : {"cosine", "euclidean", "gradient", "orientation", "orientation-coarse", \
-            "orientation-fine", "wasserstein", "auto"} or callable, default="cosine"
-        Which samples are near. "orientation" compares how much edge of each direction lies around each place of
+    graph_metric : str or callable, default="cosine"
+        Which samples are near: "cosine" or "euclidean" between their entries; "orientation" compares how much edge of each direction lies around each place of
         an image, for shapes that bend or move a little ("orientation-coarse": more); "orientation-fine" the
         same pixel by pixel, for still images under changing light; "gradient" the magnitude of the gradient
         alone; "wasserstein" is the transport distance of fibers; a callable takes all samples and returns one

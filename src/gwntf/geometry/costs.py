@@ -52,7 +52,15 @@ class SeparableCost:
 
     @classmethod
     def on_grid(cls, shape: Sequence[int], power: int = 1) -> SeparableCost:
-        """Return |di|^power + |dj|^power + ... over a grid of that shape, scaled to a maximum of one."""
+        """Return |di|^power + |dj|^power + ... over a grid of that shape, scaled to a maximum of one.
+
+        Examples
+        --------
+        >>> from gwntf import SeparableCost
+        >>> SeparableCost.on_grid((2, 3)).to_matrix()[0]         # from the first corner to every cell
+        array([0.        , 0.33333333, 0.66666667, 0.33333333, 0.66666667,
+               1.        ])
+        """
         longest = [(size - 1) ** power for size in shape]
         total = max(sum(longest), 1)
         return cls([grid_cost(size, power) * (far / total) for size, far in zip(shape, longest, strict=True)])
@@ -63,7 +71,17 @@ class SeparableCost:
         return math.prod(len(axis) for axis in self.axes)
 
     def to_matrix(self) -> FloatArray:
-        """Return the full cost matrix, for solvers that need one."""
+        """Return the full cost matrix, for solvers that need one.
+
+        Examples
+        --------
+        >>> from gwntf import SeparableCost
+        >>> SeparableCost([[[0, 1], [1, 0]], [[0, 2], [2, 0]]]).to_matrix()
+        array([[0., 2., 1., 3.],
+               [2., 0., 3., 1.],
+               [1., 3., 0., 2.],
+               [3., 1., 2., 0.]])
+        """
         matrix = np.zeros((1, 1))
         for axis in self.axes:
             total = matrix[:, None, :, None] + axis[None, :, None, :]

@@ -1,0 +1,8 @@
+"""
+Test
+====
+
+Hello.
+"""
+import matplotlib.pyplot as plt
+plt.plot([1,2])
