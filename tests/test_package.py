@@ -76,7 +76,14 @@ def test_every_room_says_what_it_is_for():
         assert "import" in text.split('"""')[1].lower(), f"{room.name} does not say what it may import"
 
 
-PUBLIC = ("gwntf", "gwntf.datasets", "gwntf.distances", "gwntf.evaluation", "gwntf.model_selection", "gwntf.plots")
+PUBLIC = (
+    "gwntf",
+    "gwntf.datasets",
+    "gwntf.distances",
+    "gwntf.evaluation",
+    "gwntf.model_selection",
+    "gwntf.plots",
+)
 
 
 def public_objects():
@@ -87,7 +94,9 @@ def public_objects():
             if not callable(thing):
                 continue
             yield f"{room.__name__}.{name}", thing
-            for method, function in inspect.getmembers(thing, inspect.isroutine) if inspect.isclass(thing) else ():
+            for method, function in (
+                inspect.getmembers(thing, inspect.isroutine) if inspect.isclass(thing) else ()
+            ):
                 ours = getattr(function, "__module__", "").startswith("gwntf.") and not method.startswith("_")
                 if ours and issubclass(thing, Factorization | SeparableCost):
                     yield f"{room.__name__}.{name}.{method}", function
@@ -104,5 +113,7 @@ def test_reference_names_everything_public():
     page = (Path(__file__).parents[1] / "docs" / "api.md").read_text()
     listed = set(re.findall(r"^ +(gwntf\.[\w.]+)$", page, re.MULTILINE))
     public = {f"{room}.{name}" for room in PUBLIC for name in importlib.import_module(room).__all__}
-    again = {name for name in public if name.startswith("gwntf.distances.") and hasattr(gwntf, name.split(".")[-1])}
+    again = {
+        name for name in public if name.startswith("gwntf.distances.") and hasattr(gwntf, name.split(".")[-1])
+    }
     assert listed == public - again - {"gwntf.__version__"}

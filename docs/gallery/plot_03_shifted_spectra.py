@@ -41,8 +41,19 @@ drifting, truth = measure(8)
 cost = ((place[:, None] - place[None, :]) / 16.0) ** 2
 models = {
     "least squares": NMF(3, sample_norm="l1", max_iter=1000, tol=1e-7, n_init=5, random_state=0),
-    "KL": GWNTF(3, costs=(None, None), graph_reg=0, sample_norm="l1", max_iter=1000, tol=1e-7, n_init=5, random_state=0),
-    "transport": GWNTF(3, costs=(None, cost), reg=0.01, graph_reg=0, sample_norm="l1", max_iter=400, tol=0, random_state=0),
+    "KL": GWNTF(
+        3,
+        costs=(None, None),
+        graph_reg=0,
+        sample_norm="l1",
+        max_iter=1000,
+        tol=1e-7,
+        n_init=5,
+        random_state=0,
+    ),
+    "transport": GWNTF(
+        3, costs=(None, cost), reg=0.01, graph_reg=0, sample_norm="l1", max_iter=400, tol=0, random_state=0
+    ),
 }
 
 
@@ -65,11 +76,15 @@ errors = {name: [error(model, *measure(drift))[0] for drift in drifts] for name,
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
 for number, (title, spectra) in enumerate((("no drift", still), ("drift of 8 places", drifting))):
     left.plot(place, spectra[:12].T + 0.12 * number, color=f"C{number}", linewidth=0.7)
-    left.text(2, 0.12 * number + 0.085, title, color=f"C{number}")
+    left.text(119, 0.12 * number + 0.075, title, color=f"C{number}", ha="right")
 left.set(xlabel="place", yticks=[], title="twelve of 200 spectra", ylim=(0, 0.25))
 for name, values in errors.items():
     right.plot(drifts, values, marker="o", label=name)
-right.set(xlabel="largest drift (a peak is 2 wide)", ylabel="wrong share of a mixture, %", title="who is to be trusted?")
+right.set(
+    xlabel="largest drift (a peak is 2 wide)",
+    ylabel="wrong share of a mixture, %",
+    title="who is to be trusted?",
+)
 right.legend()
 right.grid(alpha=0.3)
 plt.show()

@@ -45,7 +45,10 @@ for number, part in enumerate(order):
 top.set(xlabel="hour", ylabel="share", title="when (dotted: the true hour)", xlim=(0, 23))
 top.legend(ncols=4, fontsize="small")
 bottom.imshow(
-    np.concatenate([products_factor.T[order], products_of]), aspect="auto", cmap="Greys", interpolation="nearest"
+    np.concatenate([products_factor.T[order], products_of]),
+    aspect="auto",
+    cmap="Greys",
+    interpolation="nearest",
 )
 bottom.axhline(3.5, color="C3")
 bottom.set(xlabel="product", title="what: found (above the line) and true (below)")

@@ -22,8 +22,17 @@ holed = np.where(hidden, np.nan, rows)
 # A high rank and a light graph fill best (see the page on missing data): the graph lets an image borrow from images like it. Images with holes have noisy
 # neighbours, so a second fit takes the graph of the filled ones.
 
-model = GWNTF(160, costs=(None, None), graph_reg=1, n_neighbors=8, graph_weight="self-tuning", max_iter=150, tol=0,
-              missing="ignore", random_state=0)
+model = GWNTF(
+    160,
+    costs=(None, None),
+    graph_reg=1,
+    n_neighbors=8,
+    graph_weight="self-tuning",
+    max_iter=150,
+    tol=0,
+    missing="ignore",
+    random_state=0,
+)
 first = model.fit_impute(holed)
 second = model.set_params(graph=neighbor_graph(first, 8, weight="self-tuning")).fit_impute(holed)
 filled = {
@@ -33,11 +42,12 @@ filled = {
     "GWNTF, second graph": second,
 }
 errors = {
-    name: np.linalg.norm((values - rows)[hidden]) / np.linalg.norm(rows[hidden]) for name, values in filled.items()
+    name: np.linalg.norm((values - rows)[hidden]) / np.linalg.norm(rows[hidden])
+    for name, values in filled.items()
 }
 
 # %%
-# The error is |X - filled| / |X| over the lost pixels.
+# The error is ``|X - filled| / |X|`` over the lost pixels.
 
 shown = np.arange(8) + 20
 figure, axes = plt.subplots(6, 8, figsize=(8.5, 6), layout="constrained")

@@ -7,11 +7,12 @@ gives them the clusters of the fit. With ``extend_graph=True`` every new image i
 """
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 from gwntf import GWNTF
 from gwntf.datasets import load_digits_tensor
 from gwntf.evaluation import clustering_accuracy
-from gwntf.plots import plot_embedding, plot_reconstructions
+from gwntf.plots import principal_plane
 
 X, y = load_digits_tensor()
 train, new = X[:1200], X[1200:1500]
@@ -22,15 +23,16 @@ print(f"accuracy on the training images {clustering_accuracy(y[:1200], labels):.
 print(f"accuracy on the new ones        {clustering_accuracy(y[1200:1500], predicted):.3f}")
 
 # %%
-# Left: the embedding of the fit, coloured by cluster. Right: new images alone, embedded one by one, coloured by the cluster that they were given.
+# Left: the embedding of the fit, coloured by cluster. Right: the new images in the same plane, embedded one by one, coloured by the cluster that they were given.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained")
-plot_embedding(model, labels, ax=left).set_title("training images")
-plot_embedding(model.transform(new), predicted, ax=right).set_title("new images")
-plt.show()
-
-# %%
-# The parts also rebuild new images. At so large a weight the graph makes neighbours alike, so this is what an image has in common with those around it.
-
-plot_reconstructions(model, new[:10])
+points = principal_plane(np.concatenate([model.embedding_, model.transform(new)]))
+figure, axes = plt.subplots(1, 2, figsize=(9.5, 4), sharex=True, sharey=True, layout="constrained")
+axes[0].scatter(*points[:1200].T, c=labels, cmap="tab10", s=8)
+axes[0].set_title("training images")
+axes[1].scatter(*points[:1200].T, color="0.88", s=8)
+axes[1].scatter(*points[1200:].T, c=predicted, cmap="tab10", vmin=0, vmax=9, s=8)
+axes[1].set_title("new images (grey: training images)")
+for ax in axes:
+    ax.set(xticks=[], yticks=[], xlabel="principal component 1")
+axes[0].set_ylabel("principal component 2")
 plt.show()

@@ -21,5 +21,6 @@ for ax, rank in zip(axes, (3, 5), strict=True):
 plt.show()
 
 # %%
-# Solid lines are means over all pairs of fits, bands one deviation. Agreement falls right after the true rank, where the error has stopped falling too. Smaller
-# ranks may agree as well, so the last stable rank counts.
+# Solid lines are means over all pairs of fits, bands one deviation. On the left agreement is full up to the true rank and falls right after it, where the error has
+# stopped falling too. On the right the rule of ``best_rank`` errs: it stops at the first fall, and agreement is full once more at five, where the error stops falling.
+# So look at the curve, not only at the number.

@@ -20,7 +20,9 @@ X, _ = load_digits_tensor()
 X = X[:300]
 settings = {"n_components": 10, "graph_reg": 10, "max_iter": 30, "tol": 0, "random_state": 0}
 reference = GWNTF(engine="numpy", dtype="float64", **settings).fit(X)
-single = GWNTF(device=device, **settings).fit(torch.as_tensor(X, device=device))  # float32, the default of torch
+single = GWNTF(device=device, **settings).fit(
+    torch.as_tensor(X, device=device)
+)  # float32, the default of torch
 double = GWNTF(device=device, dtype="float64", **settings).fit(torch.as_tensor(X, device=device))
 print(type(single.embedding_).__name__, tuple(single.embedding_.shape), single.embedding_.device)
 
@@ -28,7 +30,11 @@ print(type(single.embedding_).__name__, tuple(single.embedding_.shape), single.e
 # Left: the objective of all three. Right: how far they are from the reference at each iteration. In float64 the engines differ by rounding alone.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-for name, model, style in (("NumPy, float64", reference, "-"), ("torch, float32", single, "--"), ("torch, float64", double, ":")):
+for name, model, style in (
+    ("NumPy, float64", reference, "-"),
+    ("torch, float32", single, "--"),
+    ("torch, float64", double, ":"),
+):
     left.plot(model.objective_curve_, style, label=name)
     if model is not reference:
         apart = np.abs(model.objective_curve_ / reference.objective_curve_ - 1)

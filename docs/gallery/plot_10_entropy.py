@@ -2,8 +2,8 @@
 What does the entropy do?
 =========================
 
-``reg`` is the weight of the entropy in the transport. With little of it mass moves along the cheapest way alone; with much of it every place sends a bit of its mass to all
-others, and the model makes up for that blur by parts that are sharper than the data.
+``reg`` is the weight of the entropy in the transport. With little of it mass moves along the cheapest way alone; with much of it every place sends a bit of its mass to
+all others.
 """
 
 import matplotlib.pyplot as plt
@@ -30,4 +30,5 @@ axes[0].set_ylabel("share of the mass")
 plt.show()
 
 # %%
-# Grey: the data. Coloured: the three parts. A good first value is one hundredth of the largest cost, the default; where parts come out as single spikes, take less.
+# Grey: the data. Coloured: the three parts. With little entropy a part only has to lie near the mass, its fine shape is left open, and it comes out jagged. With much, plans
+# spread the mass over the axis, and the parts become as wide as the plans. One hundredth of the largest cost, the default, is a good first value; where shapes matter, try some more.

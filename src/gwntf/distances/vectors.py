@@ -9,10 +9,8 @@ import numpy as np
 
 from gwntf.core import FloatArray, InputError
 from gwntf.distances.columns import Distance
-from gwntf.geometry import check_cost, resolve_cost
+from gwntf.geometry import NAMED_COSTS, check_cost, resolve_cost
 from gwntf.problem import NonnegativeTensor, as_real_array, as_tensor
-
-_VECTOR_COSTS = ("grid", "grid2")
 
 
 def wasserstein_distance(
@@ -99,8 +97,9 @@ def _between(x: Any, y: Any, cost: Any, distance: Distance) -> float:
     a, b = (_column(vector, name) for name, vector in (("x", x), ("y", y)))
     if len(a) != len(b):
         raise InputError("y", f"length {len(b)}", f"the length of x, {len(a)}")
-    allowed = "'grid', 'grid2', a square array or a SeparableCost"
-    if cost is None or (isinstance(cost, str) and cost not in _VECTOR_COSTS):
+    names = [name for name, named in NAMED_COSTS.items() if not named.of_slices]
+    allowed = f"{', '.join(map(repr, names))}, a square array or a SeparableCost"
+    if cost is None or (isinstance(cost, str) and cost not in names):
         raise InputError("cost", repr(cost), allowed)
     resolved = resolve_cost(check_cost(cost, len(a), "cost"), NonnegativeTensor(a), 0)
     if resolved is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,7 +14,19 @@ from gwntf.geometry.near_far import NearFarCost
 from gwntf.geometry.pairwise import pairwise_distances
 from gwntf.problem import DataTensor, SparseTensor, as_real_array, unfold
 
-NAMED_COSTS = ("grid", "grid2", "cosine", "euclidean")
+CostFunction: TypeAlias = Callable[[DataTensor, int], FloatArray]
+
+
+@dataclass(frozen=True)
+class NamedCost:
+    """How to find a cost that has a name, and whether it compares slices of the data or knows their places alone."""
+
+    function: CostFunction
+    of_slices: bool
+
+
+NAMED_COSTS: dict[str, NamedCost] = {}
+"""Costs that have a name; `named_cost` adds to them."""
 
 SAMPLE_MODE_LIMIT = 5000
 """With ``costs="auto"`` the sample mode is transported up to this many samples: its cost is N x N."""
@@ -100,6 +112,51 @@ def grid_cost(size: int, power: int = 1) -> FloatArray:
     return distance
 
 
+def named_cost(name: str, *, of_slices: bool = False) -> Callable[[CostFunction], CostFunction]:
+    """Give a cost a name that `costs` understands.
+
+    The function takes the data and a mode with more than one element, and returns the (I, I) matrix of that mode,
+    scaled to at most one. With `of_slices` it looks at the data; a pair of vectors has no such cost.
+    """
+
+    def register(function: CostFunction) -> CostFunction:
+        NAMED_COSTS[name] = NamedCost(function, of_slices)
+        return function
+
+    return register
+
+
+@named_cost("grid")
+def _grid(tensor: DataTensor, mode: int) -> FloatArray:
+    return grid_cost(tensor.shape[mode])
+
+
+@named_cost("grid2")
+def _squared_grid(tensor: DataTensor, mode: int) -> FloatArray:
+    return grid_cost(tensor.shape[mode], power=2)
+
+
+@named_cost("cosine", of_slices=True)
+def _cosine(tensor: DataTensor, mode: int) -> FloatArray:
+    return np.clip(_between_slices(tensor, mode, "cosine"), 0, 1)
+
+
+@named_cost("euclidean", of_slices=True)
+def _euclidean(tensor: DataTensor, mode: int) -> FloatArray:
+    distances = _between_slices(tensor, mode, "euclidean")
+    scaled: FloatArray = distances / max(distances.max(), np.finfo(np.float64).tiny)
+    return scaled
+
+
+def _between_slices(tensor: DataTensor, mode: int, metric: str) -> FloatArray:
+    """Distances between the slices of the data along a mode, over the entries that both have."""
+    if isinstance(tensor, SparseTensor):
+        return pairwise_distances(tensor.slices(mode), None, metric)
+    host = tensor.on_host
+    observed = None if host.observed is None else unfold(host.observed, mode)
+    return pairwise_distances(unfold(host.values, mode), observed, metric)
+
+
 def check_costs(costs: Any, shape: Sequence[int]) -> tuple[CostSpec, ...]:
     """Check `costs` against the shape of X before any work: one specification per axis, samples first.
 
@@ -126,23 +183,7 @@ def resolve_cost(spec: CostSpec, tensor: DataTensor, mode: int) -> Cost | None:
     """Turn the specification of one mode into a cost."""
     if not isinstance(spec, str):
         return spec
-    size = tensor.shape[mode]
-    if size == 1:
-        return np.zeros((1, 1))
-    if spec == "grid":
-        return grid_cost(size)
-    if spec == "grid2":
-        return grid_cost(size, power=2)
-    if isinstance(tensor, SparseTensor):
-        distances = pairwise_distances(tensor.slices(mode), None, spec)
-    else:
-        host = tensor.on_host
-        observed = None if host.observed is None else unfold(host.observed, mode)
-        distances = pairwise_distances(unfold(host.values, mode), observed, spec)
-    if spec == "cosine":
-        return np.clip(distances, 0, 1)
-    scaled: FloatArray = distances / max(distances.max(), np.finfo(np.float64).tiny)
-    return scaled
+    return np.zeros((1, 1)) if tensor.shape[mode] == 1 else NAMED_COSTS[spec].function(tensor, mode)
 
 
 def check_cost(cost: Any, size: int, name: str) -> CostSpec:

@@ -9,7 +9,7 @@ from gwntf.solvers.callbacks import Callback, Iteration, ProgressBar
 from gwntf.solvers.initialization import INITS, with_mass_of
 from gwntf.solvers.long_costs import near_far_cost, resolve_long_costs
 from gwntf.solvers.loop import Stopping, evaluate
-from gwntf.solvers.losses import Frobenius, LossSpec, ObjectiveTerms, Wasserstein
+from gwntf.solvers.losses import Entrywise, Frobenius, LossSpec, ObjectiveTerms, Wasserstein
 from gwntf.solvers.losses.transport import UPDATES
 from gwntf.solvers.problem import Problem
 from gwntf.solvers.projection import project
@@ -20,6 +20,7 @@ __all__ = [
     "INITS",
     "UPDATES",
     "Callback",
+    "Entrywise",
     "Frobenius",
     "Iteration",
     "LossSpec",
