@@ -42,7 +42,7 @@ docs: $(VENV)/.docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
 
 # Wheel and sdist in dist/, each tried out in an environment of its own, far from this folder.
-package: $(VENV)/.docs
+package: $(VENV)/.build
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python requirements/try_package.py dist
@@ -64,6 +64,10 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(PIP) -e ".[docs]"
+	touch $@
+
+$(VENV)/.build: | $(BIN)/python
+	$(PIP) "build>=1.2"
 	touch $@
 
 $(OLD)/.installed: pyproject.toml requirements/oldest.txt

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from doctest import DocTestParser
 from importlib.metadata import version
 from pathlib import Path
@@ -73,7 +76,20 @@ def test_every_room_says_what_it_is_for():
     for room in rooms:
         text = (room / "__init__.py").read_text()
         assert text.startswith('"""'), room.name
-        assert "import" in text.split('"""')[1].lower(), f"{room.name} does not say what it may import"
+        said = text.split('"""')[1].lower()
+        assert "import" in said, f"{room.name} does not say what it may import"
+        assert "start with" in " ".join(said.split()), f"{room.name} does not say where to start reading"
+
+
+def test_map_of_rooms_names_every_room_in_the_order_of_the_contract():
+    root = Path(__file__).parents[1]
+    layers = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0][
+        "layers"
+    ]
+    rows = re.findall(r"^\| (`\w+`.*?) \|", (root / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert [re.findall(r"\w+", row) for row in rows] == [re.findall(r"\w+", layer) for layer in layers]
+    rooms = {path.parent.name for path in Path(gwntf.__file__).parent.glob("*/__init__.py")}
+    assert rooms == {room for layer in layers for room in re.findall(r"\w+", layer)}
 
 
 PUBLIC = (
@@ -97,7 +113,9 @@ def public_objects():
             for method, function in (
                 inspect.getmembers(thing, inspect.isroutine) if inspect.isclass(thing) else ()
             ):
-                ours = getattr(function, "__module__", "").startswith("gwntf.") and not method.startswith("_")
+                ours = str(getattr(function, "__module__", "")).startswith(
+                    "gwntf."
+                ) and not method.startswith("_")
                 if ours and issubclass(thing, Factorization | SeparableCost):
                     yield f"{room.__name__}.{name}.{method}", function
 
@@ -117,3 +135,30 @@ def test_reference_names_everything_public():
         name for name in public if name.startswith("gwntf.distances.") and hasattr(gwntf, name.split(".")[-1])
     }
     assert listed == public - again - {"gwntf.__version__"}
+
+
+def test_a_program_of_a_user_passes_strict_type_checks(tmp_path):
+    """Against the package as it is installed: from outside the repository, with none of its settings."""
+    program = shutil.copy(Path(__file__).with_name("user_program.py"), tmp_path)
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("from gwntf import NMF\n\nlabels: str = NMF(2).fit_predict([[1.0]])\n")
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--cache-dir",
+        str(tmp_path / "cache"),
+        "--config-file",
+        "",
+    ]
+    environment = {**os.environ, "MYPYPATH": ""}
+
+    def check(path):
+        return subprocess.run(
+            [*command, str(path)], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+
+    done = check(program)
+    assert done.returncode == 0, done.stdout
+    assert "Incompatible types in assignment" in check(wrong).stdout
