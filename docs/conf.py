@@ -50,10 +50,12 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_title = f"gwntf {version}"
 html_show_sourcelink = False
+default_role = "code"
 html_sidebars = {"index": [], "glossary": [], "peers": []}
 html_theme_options = {
     "logo": {"text": "gwntf"},
     "show_prev_next": True,
+    "show_toc_level": 2,
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
     "navigation_with_keys": False,
