@@ -51,7 +51,7 @@ html_css_files = ["site.css"]
 html_title = f"gwntf {version}"
 html_show_sourcelink = False
 default_role = "code"
-html_sidebars = {"index": [], "glossary": [], "peers": []}
+html_sidebars = {"index": [], "getting_started": []}
 html_theme_options = {
     "logo": {"text": "gwntf"},
     "show_prev_next": True,

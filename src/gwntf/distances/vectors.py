@@ -21,7 +21,7 @@ def wasserstein_distance(
     reg_m_data: float = math.inf,
     reg_m_model: float = math.inf,
 ) -> float:
-    """Exact Wasserstein distance between two vectors (Eq. 2), balanced or KL-relaxed.
+    """Exact Wasserstein distance between two vectors (equation 2), balanced or KL-relaxed.
 
     min_T <C, T> subject to T1 = x, T'1 = y; or with the constraints replaced by
     ``reg_m_data * KL(T1 | x) + reg_m_model * KL(T'1 | y)``.
@@ -59,7 +59,7 @@ def entropic_wasserstein_distance(
     max_iter: int = 10_000,
     tol: float = 1e-9,
 ) -> float:
-    """Entropic Wasserstein distance between two vectors (Eq. 3), each side balanced or KL-relaxed.
+    """Entropic Wasserstein distance between two vectors (equation 3), each side balanced or KL-relaxed.
 
     min_T <C, T> + reg * sum T log T + reg_m_data * KL(T1 | x) + reg_m_model * KL(T'1 | y). The value
     contains the entropy and may be negative.
