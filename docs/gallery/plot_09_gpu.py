@@ -18,7 +18,14 @@ print(f"torch on {device}")
 
 X, _ = load_digits_tensor()
 X = X[:300]
-settings = {"n_components": 10, "graph_reg": 10, "max_iter": 30, "tol": 0, "random_state": 0}
+settings = {
+    "n_components": 10,
+    "costs": (None, "grid", "grid"),
+    "graph_reg": 10,
+    "max_iter": 30,
+    "tol": 0,
+    "random_state": 0,
+}
 reference = GWNTF(engine="numpy", dtype="float64", **settings).fit(X)
 single = GWNTF(device=device, **settings).fit(
     torch.as_tensor(X, device=device)
