@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+OLD := .venv-oldest
+ONE_THREAD := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test lint types rooms unit bench figures fuzz clean
+.PHONY: demo test lint types rooms unit test-oldest bench figures docs package fuzz clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gwntf demo
@@ -22,7 +24,12 @@ rooms: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev
-	SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --doctest-modules src tests
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --doctest-modules src tests
+
+# The core tests with the oldest release of every dependency that pyproject.toml allows.
+test-oldest: $(OLD)/.installed
+	$(ONE_THREAD) $(OLD)/bin/python -m pytest -n 2 $(addprefix tests/test_, $(addsuffix .py, algebra distances estimator \
+	  geometry methods missing new_samples plots scaling scores solver sparse torch_engine))
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
@@ -34,8 +41,19 @@ figures: $(VENV)/.dev
 fuzz: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes 10
 
+# The site, docs/_build/html/index.html; a warning is an error.
+docs: $(VENV)/.docs
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
+
+# Wheel and sdist in dist/, each tried out in an environment of its own, far from this folder.
+package: $(VENV)/.build
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python requirements/try_package.py dist
+
 clean:
-	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis fuzz-crashes .import_linter_cache
+	rm -rf $(VENV) $(OLD) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis fuzz-crashes .import_linter_cache
+	rm -rf docs/_build docs/api docs/auto_gallery docs/sg_execution_times.rst
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -46,4 +64,17 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(PIP) -e ".[dev]"
+	touch $@
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(PIP) -e ".[docs]"
+	touch $@
+
+$(VENV)/.build: | $(BIN)/python
+	$(PIP) "build>=1.2"
+	touch $@
+
+$(OLD)/.installed: pyproject.toml requirements/oldest.txt
+	$(PYTHON) -m venv --clear $(OLD)
+	$(OLD)/bin/python -m pip --disable-pip-version-check install --quiet -c requirements/oldest.txt -e ".[test,all]"
 	touch $@

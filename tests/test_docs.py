@@ -7,6 +7,8 @@ import json
 import re
 from pathlib import Path
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pytest
 from benchmarks.held_out import body as body_of_held_out
 from benchmarks.report import SCALING
@@ -231,3 +233,24 @@ def test_model_selection_page_shows_the_committed_curves():
     )
     assert content["curves"]["NCP on a tensor of rank 4"]["best_rank"] == 4
     assert {miss for misses in content["misses"].values() for miss in misses} <= {0, 1}
+
+
+@pytest.mark.parametrize("name", ["getting_started", "choosing", "data_kinds"])
+def test_code_of_the_page_runs(name):
+    mpl.use("Agg")
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / f"{name}.md").read_text(), re.DOTALL)
+    assert len(blocks) >= 3
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, name, "exec"), names)  # noqa: S102
+    plt.close("all")
+
+
+def test_examples_of_the_gallery_are_headed_and_need_no_download():
+    scripts = sorted((ROOT / "docs" / "gallery").glob("plot_*.py"))
+    assert len(scripts) >= 10
+    for script in scripts:
+        title = re.match(r'"""\n(.+)\n(=+)\n\n\S', script.read_text())
+        assert title, script.name
+        assert len(title[1]) == len(title[2]), script.name
+        assert not re.search(r"fetch_|download|urlopen|load_coil20|load_pie", script.read_text()), script.name

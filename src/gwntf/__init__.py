@@ -1,4 +1,9 @@
-"""Nonnegative matrix and tensor factorization under optimal-transport losses, with a graph on the samples."""
+"""Nonnegative matrix and tensor factorization under optimal-transport losses, with a graph on the samples.
+
+Everything public is here or in `datasets`, `evaluation`, `model_selection` and `plots`. Imports the rooms
+below the pictures, and none of the heavy libraries. Start reading with `estimators`; CONTRIBUTING.md has the
+map.
+"""
 
 from gwntf._version import __version__
 from gwntf.core import (

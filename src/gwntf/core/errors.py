@@ -4,7 +4,17 @@ from __future__ import annotations
 
 
 class GwntfError(Exception):
-    """Base of every error that the library raises on purpose."""
+    """Base of every error that the library raises on purpose.
+
+    Examples
+    --------
+    >>> from gwntf import NMF, GwntfError
+    >>> try:
+    ...     NMF(2, init=[[1.0]]).fit([[1.0, 2.0], [3.0, 4.0]])
+    ... except GwntfError as error:
+    ...     print(type(error).__name__)
+    InputError
+    """
 
 
 class InputError(GwntfError, ValueError):
@@ -18,6 +28,15 @@ class InputError(GwntfError, ValueError):
         What was given.
     allowed : str
         What would have been accepted.
+
+    Examples
+    --------
+    >>> from gwntf import GWNTF, InputError
+    >>> try:
+    ...     GWNTF(2, costs=("cosine", "gird")).fit([[1.0, 2.0], [3.0, 4.0]])
+    ... except InputError as error:
+    ...     print(error.argument, error.given)
+    costs[1] 'gird'
     """
 
     def __init__(self, argument: str, given: str, allowed: str) -> None:
@@ -33,11 +52,29 @@ class MissingLibraryError(GwntfError, ImportError):
 
 
 class DeviceMemoryError(GwntfError, MemoryError):
-    """A device with too little memory, after smaller blocks of work had been tried."""
+    """A device with too little memory, after smaller blocks of work had been tried.
+
+    Examples
+    --------
+    >>> from gwntf import DeviceMemoryError
+    >>> issubclass(DeviceMemoryError, MemoryError)           # one handler serves both
+    True
+    """
 
 
 class DataError(GwntfError, OSError):
-    """A data file that is not there, could not be had, or is not what it should be."""
+    """A data file that is not there, could not be had, or is not what it should be.
+
+    Examples
+    --------
+    >>> from gwntf import DataError
+    >>> from gwntf.datasets import load_coil20
+    >>> try:
+    ...     load_coil20("/no/such/folder", download=False)
+    ... except DataError as error:
+    ...     print("COIL20.mat" in str(error))
+    True
+    """
 
 
 class ModelFileError(GwntfError, ValueError):

@@ -6,7 +6,14 @@ from enum import Enum
 
 
 class Status(Enum):
-    """Reason for the end of the outer loop; `message` says what to change."""
+    """Reason for the end of the outer loop; `message` says what to change.
+
+    Examples
+    --------
+    >>> from gwntf import Status
+    >>> Status("converged").message
+    'The objective changed by less than `tol`.'
+    """
 
     CONVERGED = "converged"
     MAX_ITER = "max_iter"

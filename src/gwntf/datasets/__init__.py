@@ -1,7 +1,7 @@
 """Data sets as samples-first tensors with their labels.
 
-May import what lies below `estimators`. `images` holds the loaders of the research sets (found on disk or
-downloaded through `fetch`), `digits` a set that scikit-learn bundles, `synthetic` tensors with known
+May import what lies below `estimators`. Start with `digits`, a set that scikit-learn bundles; `images` holds
+the loaders of the research sets (found on disk or downloaded through `fetch`), `synthetic` tensors with known
 factors.
 """
 

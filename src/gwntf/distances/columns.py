@@ -20,7 +20,17 @@ _SAME_MASS = 1e-6
 
 @dataclass(frozen=True)
 class Distance:
-    """What kind of distance: exact where `reg` is zero, balanced where a marginal weight is infinite."""
+    """What kind of distance: exact where `reg` is zero, balanced where a marginal weight is infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gwntf.distances import Distance
+    >>> exact = Distance(reg=0.0, reg_m_data=np.inf, reg_m_model=np.inf)
+    >>> X, Y = np.array([[1.0], [0.0], [0.0]]), np.array([[0.0], [0.0], [1.0]])
+    >>> exact.between_columns(X, Y, np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0))))
+    array([2.])
+    """
 
     reg: float
     reg_m_data: float

@@ -9,10 +9,8 @@ import numpy as np
 
 from gwntf.core import FloatArray, InputError
 from gwntf.distances.columns import Distance
-from gwntf.geometry import check_cost, resolve_cost
+from gwntf.geometry import NAMED_COSTS, check_cost, resolve_cost
 from gwntf.problem import NonnegativeTensor, as_real_array, as_tensor
-
-_VECTOR_COSTS = ("grid", "grid2")
 
 
 def wasserstein_distance(
@@ -23,7 +21,7 @@ def wasserstein_distance(
     reg_m_data: float = math.inf,
     reg_m_model: float = math.inf,
 ) -> float:
-    """Exact Wasserstein distance between two vectors (Eq. 2), balanced or KL-relaxed.
+    """Exact Wasserstein distance between two vectors (equation 2), balanced or KL-relaxed.
 
     min_T <C, T> subject to T1 = x, T'1 = y; or with the constraints replaced by
     ``reg_m_data * KL(T1 | x) + reg_m_model * KL(T'1 | y)``.
@@ -61,7 +59,7 @@ def entropic_wasserstein_distance(
     max_iter: int = 10_000,
     tol: float = 1e-9,
 ) -> float:
-    """Entropic Wasserstein distance between two vectors (Eq. 3), each side balanced or KL-relaxed.
+    """Entropic Wasserstein distance between two vectors (equation 3), each side balanced or KL-relaxed.
 
     min_T <C, T> + reg * sum T log T + reg_m_data * KL(T1 | x) + reg_m_model * KL(T'1 | y). The value
     contains the entropy and may be negative.
@@ -99,8 +97,9 @@ def _between(x: Any, y: Any, cost: Any, distance: Distance) -> float:
     a, b = (_column(vector, name) for name, vector in (("x", x), ("y", y)))
     if len(a) != len(b):
         raise InputError("y", f"length {len(b)}", f"the length of x, {len(a)}")
-    allowed = "'grid', 'grid2', a square array or a SeparableCost"
-    if cost is None or (isinstance(cost, str) and cost not in _VECTOR_COSTS):
+    names = [name for name, named in NAMED_COSTS.items() if not named.of_slices]
+    allowed = f"{', '.join(map(repr, names))}, a square array or a SeparableCost"
+    if cost is None or (isinstance(cost, str) and cost not in names):
         raise InputError("cost", repr(cost), allowed)
     resolved = resolve_cost(check_cost(cost, len(a), "cost"), NonnegativeTensor(a), 0)
     if resolved is None:

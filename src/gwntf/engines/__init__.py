@@ -1,9 +1,10 @@
 """Where the arithmetic runs.
 
-May import `core` only. An engine supplies an array namespace and the few things that namespaces leave open
-(`protocol`); `numpy_engine` is the reference that every other engine is compared with, `cpu` compiles the scaling
-loop with numba, `torch` also runs on GPUs. A library such as numba or torch is imported in its own engine folder and
-nowhere else; `interchange` knows arrays of others without importing their library.
+May import `core` only. Start with `protocol` and `numpy_engine`. An engine supplies an array namespace and
+the few things that namespaces leave open (`protocol`); `numpy_engine` is the reference that every other
+engine is compared with, `cpu` compiles the scaling loop with numba, `torch` also runs on GPUs. A library such
+as numba or torch is imported in its own engine folder and nowhere else; `interchange` knows arrays of others
+without importing their library.
 """
 
 from gwntf.engines.forms import DenseForm, ExponentialForm, KernelForm, NearFarForm, SeparableForm

@@ -153,6 +153,15 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gwntf import NCP
+        >>> X = np.random.default_rng(0).random((20, 4, 5))
+        >>> model = NCP(n_components=3, max_iter=20, tol=0, random_state=0).fit(X)
+        >>> [factor.shape for factor in model.factors_]
+        [(20, 3), (4, 3), (5, 3)]
         """
         self._fit_each(X, [self])
         return self
@@ -226,11 +235,29 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         """Factorise X and return `embedding_`, the sample factor of the fit (graph included).
 
         It differs from ``fit(X).transform(X)``, which treats X as new samples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gwntf import NCP
+        >>> X = np.random.default_rng(0).random((20, 4, 5))
+        >>> NCP(n_components=3, max_iter=20, tol=0, random_state=0).fit_transform(X).shape
+        (20, 3)
         """
         return self.fit(X, y).embedding_
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int_]:
-        """Factorise X and return the cluster labels of its samples, also kept in `labels_`."""
+        """Factorise X and return the cluster labels of its samples, also kept in `labels_`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gwntf import GNMF
+        >>> X = np.repeat(np.eye(2), 6, axis=0) + 0.01          # two groups of six
+        >>> labels = GNMF(n_components=2, n_neighbors=3, max_iter=50, tol=0, random_state=0).fit_predict(X)
+        >>> len(set(labels[:6])), len(set(labels[6:])), labels[0] == labels[6]
+        (1, 1, np.False_)
+        """
         self._validate_params()
         check_clusters(self._clusters, count_samples(X), self.n_components, self.assign_labels)
         self.fit(X, y)

@@ -93,6 +93,16 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         Returns
         -------
         ndarray of shape (n_samples,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gwntf import NCP
+        >>> X = np.random.default_rng(0).random((20, 4, 5))
+        >>> model = NCP(n_components=3, max_iter=20, tol=0, random_state=0)
+        >>> labels = model.fit_predict(X)
+        >>> bool((model.predict(X) == labels).all())            # training samples keep their own labels
+        True
         """
         engine = self._engine(X)
         with engine.session(X):
@@ -113,13 +123,32 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         array of shape (n_samples, n_components)
             Of the kind of X, in normalised scale (see `sample_norm`); each sample is independent of the others and
             stops by the rule of the fit (`max_iter`, `tol`).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gwntf import NCP
+        >>> X = np.random.default_rng(0).random((20, 4, 5))
+        >>> model = NCP(n_components=3, max_iter=20, tol=0, random_state=0).fit(X)
+        >>> model.transform(X[:2]).shape
+        (2, 3)
         """
         engine = self._engine(X)
         with engine.session(X):
             return engine.as_given(self._embed(X, engine)[0], X)
 
     def inverse_transform(self, Z: Any) -> Array:
-        """Return the model of embedded samples, in normalised scale and in the layout of the X of `fit`."""
+        """Return the model of embedded samples, in normalised scale and in the layout of the X of `fit`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gwntf import NCP
+        >>> X = np.random.default_rng(0).random((20, 4, 5))
+        >>> model = NCP(n_components=3, max_iter=20, tol=0, random_state=0).fit(X)
+        >>> model.inverse_transform(model.embedding_).shape
+        (20, 4, 5)
+        """
         check_is_fitted(self)
         engine = self._engine(Z)
         with engine.session(Z):
@@ -135,6 +164,14 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """Transform X, invert, and give each sample its own scale back; missing entries come filled in.
 
         The answer is dense, also where X is sparse.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gwntf import NMF
+        >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])      # rank one
+        >>> NMF(1, max_iter=200, tol=0, random_state=0).fit(X).reconstruct([[5.0, 10.0, 20.0]]).round(3)
+        array([[ 5., 10., 20.]])
         """
         engine = self._engine(X)
         with engine.session(X):
@@ -142,13 +179,32 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             return engine.as_given(self._model(engine, embedding * scale[:, None]), X)
 
     def impute(self, X: Any) -> Array:
-        """Return new samples with their missing entries taken from `reconstruct`, the others as they were given."""
+        """Return new samples with their missing entries taken from `reconstruct`, the others as they were given.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gwntf import NMF
+        >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])      # rank one
+        >>> model = NMF(1, missing="ignore", max_iter=200, tol=0, random_state=0).fit(X)
+        >>> model.impute([[5.0, np.nan, 20.0]]).round(3)
+        array([[ 5., 10., 20.]])
+        """
         engine = self._engine(X)
         with engine.session(X):
             return engine.as_given(self._fill(*self._embed(X, engine)), X)
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
-        """Minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries."""
+        """Minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gwntf import NMF
+        >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])      # rank one
+        >>> abs(round(NMF(1, max_iter=200, tol=0, random_state=0).fit(X).score(X), 3))
+        0.0
+        """
         engine = self._engine(X)
         with engine.session(X):
             embedding, scale, tensor = self._embed(X, engine)

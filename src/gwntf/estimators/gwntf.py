@@ -59,16 +59,15 @@ class GWNTF(Graph, PerModeTransport):
         p; at most ``n_samples - 1`` are used.
     graph_weight : {"binary", "cosine", "self-tuning"}, default="binary"
         Weights of the edges.
-    graph_metric : {"cosine", "euclidean", "gradient", "orientation", "orientation-coarse", \
-            "orientation-fine", "wasserstein", "auto"} or callable, default="cosine"
-        Which samples are near. "orientation" compares how much edge of each direction lies around each place of
-        an image, for shapes that bend or move a little ("orientation-coarse": more); "orientation-fine" the
-        same pixel by pixel, for still images under changing light; "gradient" the magnitude of the gradient
-        alone; "wasserstein" is the transport distance of fibers; a callable takes all samples and returns one
-        row each, compared by their distance. "auto" takes "orientation" unless the graph of
-        "orientation-coarse", "orientation-fine" or "cosine" falls into clusters clearly better ("cosine", then
-        "gradient" and "wasserstein" for samples with one axis): `graph_metric_` is its choice, `modularity_`
-        how clear each is.
+    graph_metric : str or callable, default="cosine"
+        Which samples are near: "cosine" or "euclidean" between their entries. "orientation" compares how much
+        edge of each direction lies around each place of an image, for shapes that bend or move a little
+        ("orientation-coarse": more); "orientation-fine" the same pixel by pixel, for still images under changing
+        light; "gradient" the magnitude of the gradient alone; "wasserstein" is the transport distance of fibers; a
+        callable takes all samples and returns one row each, compared by their distance. "auto" takes "orientation"
+        unless the graph of "orientation-coarse", "orientation-fine" or "cosine" falls into clusters clearly better
+        ("cosine", then "gradient" and "wasserstein" for samples with one axis): `graph_metric_` is its choice,
+        `modularity_` how clear each is.
     graph : sparse matrix or array of shape (n_samples, n_samples), optional
         A ready symmetric graph in place of the neighbour graph.
     extend_graph : bool, default=False

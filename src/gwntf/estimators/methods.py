@@ -92,7 +92,7 @@ class GNMF(Graph, Matrix, LeastSquares):
 class NCP(Tensor, LeastSquares):
     r"""Nonnegative CP decomposition with the least-squares loss.
 
-    .. math:: F = \tfrac12 \lVert X - [[A^{(1)}, \dots, A^{(N)}]] \rVert^2
+    .. math:: F = \tfrac12 \lVert X - [[A^{(1)}, \ldots, A^{(N)}]] \rVert^2
 
     by multiplicative updates, factors in turn (A. Shashua and T. Hazan, *Non-negative tensor factorization
     with applications to statistics and computer vision*, ICML 2005). At the end the columns of all but the
@@ -123,7 +123,7 @@ class GNCP(Graph, Tensor, LeastSquares):
 
     .. math::
 
-        F = \tfrac12 \lVert X - [[A^{(1)}, \dots, A^{(N)}]] \rVert^2
+        F = \tfrac12 \lVert X - [[A^{(1)}, \ldots, A^{(N)}]] \rVert^2
             + \tfrac{\mu}{4} \sum_{ij} V_{ij} \lVert a_i - a_j \rVert^2
 
     the tensor form of `GNMF`, as compared with in the GWNTF paper.

@@ -65,8 +65,10 @@ class Matrix(Factorization):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquares(Factorization):
-    """Loss: 1/2 |X - X^|^2."""
+class FixedLoss(Factorization):
+    """Loss: one without parameters of its own, the same for new samples; `loss` of the class says which."""
+
+    loss: ClassVar[LossSpec]
 
     @property
     def _degrees(self) -> tuple[int, int]:
@@ -76,10 +78,17 @@ class LeastSquares(Factorization):
         return None
 
     def _loss(self, checked: None, tensor: DataTensor) -> LossSpec:  # noqa: ARG002
-        return Frobenius()
+        return self.loss
 
     def _loss_of_new_samples(self) -> LossSpec:
-        return Frobenius()
+        return self.loss
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LeastSquares(FixedLoss):
+    """Loss: 1/2 |X - X^|^2."""
+
+    loss = Frobenius()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -1,6 +1,6 @@
 """Scores of a clustering against true classes.
 
-May import what lies below `estimators`; needs none of it. One file: `scores`.
+May import what lies below `estimators`; needs none of it. Start with its one file, `scores`.
 """
 
 from gwntf.evaluation.scores import (

@@ -76,7 +76,14 @@ SCORES: dict[str, Callable[[Any, Any], float]] = {
 
 
 def clustering_scores(y_true: Any, y_pred: Any) -> dict[str, float]:
-    """All four scores by name."""
+    """All four scores by name.
+
+    Examples
+    --------
+    >>> from gwntf.evaluation import clustering_scores
+    >>> clustering_scores([0, 0, 1, 1], [1, 1, 0, 0])
+    {'ACC': 1.0, 'NMI': 1.0, 'MI': 1.0, 'Purity': 1.0}
+    """
     return {name: score(y_true, y_pred) for name, score in SCORES.items()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,10 +14,22 @@ from gwntf.geometry.near_far import NearFarCost
 from gwntf.geometry.pairwise import pairwise_distances
 from gwntf.problem import DataTensor, SparseTensor, as_real_array, unfold
 
-COMPARED_COSTS = ("cosine", "euclidean")
-"""Costs between slices of the data."""
+CostFunction: TypeAlias = Callable[[DataTensor, int], FloatArray]
 
-NAMED_COSTS = ("grid", "grid2", *COMPARED_COSTS)
+
+@dataclass(frozen=True)
+class NamedCost:
+    """How to find a cost that has a name, and whether it compares slices of the data or knows their places alone."""
+
+    function: CostFunction
+    of_slices: bool
+
+
+NAMED_COSTS: dict[str, NamedCost] = {}
+"""Costs that have a name; `named_cost` adds to them."""
+
+COMPARED_COSTS = ("cosine", "euclidean")
+"""Costs between slices of the data that a near-far kernel can stand for."""
 
 SAMPLE_MODE_LIMIT = 5000
 """With ``costs="auto"`` the sample mode is transported up to this many samples: its cost is N x N."""
@@ -55,7 +67,15 @@ class SeparableCost:
 
     @classmethod
     def on_grid(cls, shape: Sequence[int], power: int = 1) -> SeparableCost:
-        """Return |di|^power + |dj|^power + ... over a grid of that shape, scaled to a maximum of one."""
+        """Return |di|^power + |dj|^power + ... over a grid of that shape, scaled to a maximum of one.
+
+        Examples
+        --------
+        >>> from gwntf import SeparableCost
+        >>> SeparableCost.on_grid((2, 3)).to_matrix()[0]         # from the first corner to every cell
+        array([0.        , 0.33333333, 0.66666667, 0.33333333, 0.66666667,
+               1.        ])
+        """
         longest = [(size - 1) ** power for size in shape]
         total = max(sum(longest), 1)
         return cls([grid_cost(size, power) * (far / total) for size, far in zip(shape, longest, strict=True)])
@@ -66,7 +86,17 @@ class SeparableCost:
         return math.prod(len(axis) for axis in self.axes)
 
     def to_matrix(self) -> FloatArray:
-        """Return the full cost matrix, for solvers that need one."""
+        """Return the full cost matrix, for solvers that need one.
+
+        Examples
+        --------
+        >>> from gwntf import SeparableCost
+        >>> SeparableCost([[[0, 1], [1, 0]], [[0, 2], [2, 0]]]).to_matrix()
+        array([[0., 2., 1., 3.],
+               [2., 0., 3., 1.],
+               [1., 3., 0., 2.],
+               [3., 1., 2., 0.]])
+        """
         matrix = np.zeros((1, 1))
         for axis in self.axes:
             total = matrix[:, None, :, None] + axis[None, :, None, :]
@@ -83,6 +113,51 @@ def grid_cost(size: int, power: int = 1) -> FloatArray:
     position = np.arange(size) / max(size - 1, 1)
     distance: FloatArray = np.abs(position[:, None] - position[None, :]) ** power
     return distance
+
+
+def named_cost(name: str, *, of_slices: bool = False) -> Callable[[CostFunction], CostFunction]:
+    """Give a cost a name that `costs` understands.
+
+    The function takes the data and a mode with more than one element, and returns the (I, I) matrix of that mode,
+    scaled to at most one. With `of_slices` it looks at the data; a pair of vectors has no such cost.
+    """
+
+    def register(function: CostFunction) -> CostFunction:
+        NAMED_COSTS[name] = NamedCost(function, of_slices)
+        return function
+
+    return register
+
+
+@named_cost("grid")
+def _grid(tensor: DataTensor, mode: int) -> FloatArray:
+    return grid_cost(tensor.shape[mode])
+
+
+@named_cost("grid2")
+def _squared_grid(tensor: DataTensor, mode: int) -> FloatArray:
+    return grid_cost(tensor.shape[mode], power=2)
+
+
+@named_cost("cosine", of_slices=True)
+def _cosine(tensor: DataTensor, mode: int) -> FloatArray:
+    return np.clip(_between_slices(tensor, mode, "cosine"), 0, 1)
+
+
+@named_cost("euclidean", of_slices=True)
+def _euclidean(tensor: DataTensor, mode: int) -> FloatArray:
+    distances = _between_slices(tensor, mode, "euclidean")
+    scaled: FloatArray = distances / max(distances.max(), np.finfo(np.float64).tiny)
+    return scaled
+
+
+def _between_slices(tensor: DataTensor, mode: int, metric: str) -> FloatArray:
+    """Distances between the slices of the data along a mode, over the entries that both have."""
+    if isinstance(tensor, SparseTensor):
+        return pairwise_distances(tensor.slices(mode), None, metric)
+    host = tensor.on_host
+    observed = None if host.observed is None else unfold(host.observed, mode)
+    return pairwise_distances(unfold(host.values, mode), observed, metric)
 
 
 def check_costs(costs: Any, shape: Sequence[int]) -> tuple[CostSpec, ...]:
@@ -111,23 +186,7 @@ def resolve_cost(spec: CostSpec, tensor: DataTensor, mode: int) -> Cost | None:
     """Turn the specification of one mode into a cost."""
     if not isinstance(spec, str):
         return spec
-    size = tensor.shape[mode]
-    if size == 1:
-        return np.zeros((1, 1))
-    if spec == "grid":
-        return grid_cost(size)
-    if spec == "grid2":
-        return grid_cost(size, power=2)
-    if isinstance(tensor, SparseTensor):
-        distances = pairwise_distances(tensor.slices(mode), None, spec)
-    else:
-        host = tensor.on_host
-        observed = None if host.observed is None else unfold(host.observed, mode)
-        distances = pairwise_distances(unfold(host.values, mode), observed, spec)
-    if spec == "cosine":
-        return np.clip(distances, 0, 1)
-    scaled: FloatArray = distances / max(distances.max(), np.finfo(np.float64).tiny)
-    return scaled
+    return np.zeros((1, 1)) if tensor.shape[mode] == 1 else NAMED_COSTS[spec].function(tensor, mode)
 
 
 def check_cost(cost: Any, size: int, name: str) -> CostSpec:

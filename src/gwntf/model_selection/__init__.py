@@ -1,6 +1,6 @@
 """Choosing the rank: how well fits from different starts agree.
 
-May import `estimators`, `evaluation`, `datasets` and everything below. One file: `stability`.
+May import `estimators`, `evaluation`, `datasets` and everything below. Start with its one file, `stability`.
 """
 
 from gwntf.model_selection.stability import StabilityCurve, stability_curve

@@ -39,6 +39,15 @@ class StabilityCurve:
         Adjusted Rand index of the labels, for every pair of fits.
     reconstruction_err, objective : (n_ranks, n_seeds) arrays
         `reconstruction_err_` and `objective_` of every fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gwntf.model_selection import StabilityCurve
+    >>> agreement = np.array([[1.0], [0.99], [0.98], [0.7]])         # one pair of fits for each of four ranks
+    >>> errors = np.zeros((4, 2))
+    >>> StabilityCurve(np.array([1, 2, 3, 4]), agreement, agreement, errors, errors).best_rank
+    3
     """
 
     ranks: NDArray[np.int_]

@@ -1,10 +1,10 @@
 """Pictures of fitted models and of comparisons, drawn with matplotlib (the `plots` extra).
 
-May import `experiments` and everything below. Every function takes one axes as `ax` and returns the axes it drew
-on; what needs several panels draws them inside the frame of that axes and returns them as an array (`frames`). Nothing
-changes matplotlib's settings or shows a window. `components`, `reconstructions`, `flow` and `embedding` show one model,
-`tables` compares several, `stability` shows which rank to take, `overview` in `figures` puts panels on one page.
-`docs/plots.md` has pictures.
+May import `experiments` and everything below. Start with `components`. Every function takes one axes as `ax`
+and returns the axes it drew on; what needs several panels draws them inside the frame of that axes and
+returns them as an array (`frames`). Nothing changes matplotlib's settings or shows a window. `components`,
+`reconstructions`, `flow` and `embedding` show one model, `tables` compares several, `stability` shows which
+rank to take, `overview` in `figures` puts panels on one page. `docs/plots.md` has pictures.
 """
 
 from gwntf.plots.components import plot_components

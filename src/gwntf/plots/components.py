@@ -52,6 +52,17 @@ def plot_components(
     Returns
     -------
     (n,) array of matplotlib axes, with "modes" (n, number of axes of a sample)
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from gwntf import GWNTF
+    >>> from gwntf.datasets import load_digits_tensor
+    >>> from gwntf.plots import plot_components
+    >>> X, y = load_digits_tensor()
+    >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
+    >>> plot_components(model, ax=Figure().subplots()).shape
+    (4,)
     """
     check_axes(ax)
     check_model(model)

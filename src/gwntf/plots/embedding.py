@@ -41,6 +41,17 @@ def plot_embedding(
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from gwntf import GWNTF
+    >>> from gwntf.datasets import load_digits_tensor
+    >>> from gwntf.plots import plot_embedding
+    >>> X, y = load_digits_tensor()
+    >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
+    >>> plot_embedding(model, y[:60], ax=Figure().subplots()).get_xlabel()
+    'principal component 1'
     """
     check_axes(ax)
     embedding = _embedding(model_or_Z)
@@ -67,7 +78,15 @@ def plot_embedding(
 
 
 def principal_plane(embedding: FloatArray) -> FloatArray:
-    """Two leading principal components of the rows scaled to length one; the largest coordinate of each is positive."""
+    """Two leading principal components of the rows scaled to length one; the largest coordinate of each is positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gwntf.plots import principal_plane
+    >>> principal_plane(np.random.default_rng(0).random((10, 4))).shape
+    (10, 2)
+    """
     lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
     rows = embedding / np.where(lengths > 0, lengths, 1)
     left, values, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
@@ -80,7 +99,15 @@ def principal_plane(embedding: FloatArray) -> FloatArray:
 
 
 def flatten_embedding(embedding: FloatArray) -> FloatArray:
-    """Bring an embedding into the plane by t-SNE of its rows scaled to length one (always the same seed)."""
+    """Bring an embedding into the plane by t-SNE of its rows scaled to length one (always the same seed).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gwntf.plots import flatten_embedding
+    >>> flatten_embedding(np.random.default_rng(0).random((20, 4))).shape
+    (20, 2)
+    """
     from sklearn.manifold import TSNE
     from sklearn.preprocessing import normalize
 

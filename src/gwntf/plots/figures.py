@@ -29,6 +29,16 @@ def overview(model: Any, X: FloatArray, *, title: str | None = None) -> Any:
     Returns
     -------
     matplotlib figure
+
+    Examples
+    --------
+    >>> from gwntf import GWNTF
+    >>> from gwntf.datasets import load_digits_tensor
+    >>> from gwntf.plots import overview
+    >>> X, y = load_digits_tensor()
+    >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
+    >>> len(overview(model, X[:10]).axes)
+    3
     """
     check_model(model)
     require_matplotlib()

@@ -54,6 +54,17 @@ def plot_flow(
     -------
     matplotlib axes
         The title says how far the mass of the sample moved on average.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from gwntf import GWNTF
+    >>> from gwntf.datasets import load_digits_tensor
+    >>> from gwntf.plots import plot_flow
+    >>> X, y = load_digits_tensor()
+    >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
+    >>> plot_flow(model, X[0], ax=Figure().subplots()).get_title().split()[0]
+    'flow'
     """
     check_axes(ax)
     check_model(model)
@@ -102,6 +113,17 @@ def plot_plan(model: Any, sample: Any, *, mode: int = 1, cmap: str = "viridis", 
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from gwntf import GWNTF
+    >>> from gwntf.datasets import load_digits_tensor
+    >>> from gwntf.plots import plot_plan
+    >>> X, y = load_digits_tensor()
+    >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
+    >>> plot_plan(model, X[0], mode=2, ax=Figure().subplots()).get_xlabel()
+    'place in the model'
     """
     check_axes(ax)
     check_model(model)

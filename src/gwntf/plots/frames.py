@@ -20,7 +20,13 @@ _PER_ROW = 10
 
 
 def require_matplotlib() -> None:
-    """Raise a clear error where matplotlib is not installed, before work starts that would end in a picture."""
+    """Raise a clear error where matplotlib is not installed, before work starts that would end in a picture.
+
+    Examples
+    --------
+    >>> from gwntf.plots import require_matplotlib
+    >>> require_matplotlib()                                 # silent where it is installed
+    """
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:

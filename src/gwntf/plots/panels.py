@@ -31,6 +31,15 @@ def plot_images(
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from gwntf.datasets import load_digits_tensor
+    >>> from gwntf.plots import plot_images
+    >>> X, _ = load_digits_tensor()
+    >>> plot_images(X[:20], ax=Figure().subplots()).axison
+    False
     """
     if images.ndim != 3:
         raise InputError("images", f"shape {images.shape}", "shape (n, height, width)")
@@ -51,7 +60,19 @@ def plot_images(
 
 
 def plot_objective(model: Any, *, ax: Any = None) -> Any:
-    """Draw the objective against the outer iteration, on a log scale where it is positive."""
+    """Draw the objective against the outer iteration, on a log scale where it is positive.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from gwntf import GWNTF
+    >>> from gwntf.datasets import load_digits_tensor
+    >>> from gwntf.plots import plot_objective
+    >>> X, y = load_digits_tensor()
+    >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
+    >>> plot_objective(model, ax=Figure().subplots()).get_title()
+    'objective over 5 iterations'
+    """
     check_model(model)
     ax = new_axes(ax)
     curve = model.objective_curve_

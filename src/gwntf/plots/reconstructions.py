@@ -48,6 +48,17 @@ def plot_reconstructions(
     -------
     (2, n) array of matplotlib axes
         The samples and their reconstructions.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from gwntf import GWNTF
+    >>> from gwntf.datasets import load_digits_tensor
+    >>> from gwntf.plots import plot_reconstructions
+    >>> X, y = load_digits_tensor()
+    >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
+    >>> plot_reconstructions(model, X[:6], ax=Figure().subplots()).shape
+    (2, 6)
     """
     check_axes(ax)
     check_model(model)

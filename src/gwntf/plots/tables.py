@@ -34,6 +34,14 @@ def plot_bars(
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from gwntf.plots import plot_bars
+    >>> ax = plot_bars({"NMF": 65.1, "GNMF": 81.9}, references={"NMF": 57.9}, ax=Figure().subplots())
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['NMF', 'GNMF']
     """
     ax = new_axes(ax)
     names = list(means)
@@ -61,7 +69,16 @@ def plot_curves(
     logarithmic: bool = False,
     ax: Any = None,
 ) -> Any:
-    """Draw one line per method through its (x, y) points."""
+    """Draw one line per method through its (x, y) points.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from gwntf.plots import plot_curves
+    >>> lines = {"NMF": [(1, 9.0), (2, 4.0)], "NCP": [(1, 8.0), (2, 5.0)]}
+    >>> len(plot_curves(lines, x_label="iteration", y_label="error", ax=Figure().subplots()).lines)
+    2
+    """
     ax = new_axes(ax)
     for name, points in curves.items():
         ax.plot(

@@ -10,7 +10,7 @@ from gwntf.solvers.checkpoints import Checkpoint, Keeper
 from gwntf.solvers.initialization import INITS, start_factors, with_mass_of
 from gwntf.solvers.long_costs import near_far_cost, resolve_long_costs
 from gwntf.solvers.loop import Stopping, evaluate
-from gwntf.solvers.losses import Frobenius, LossSpec, ObjectiveTerms, Wasserstein
+from gwntf.solvers.losses import Entrywise, Frobenius, LossSpec, ObjectiveTerms, Wasserstein
 from gwntf.solvers.losses.transport import UPDATES
 from gwntf.solvers.problem import Problem
 from gwntf.solvers.projection import project
@@ -25,6 +25,7 @@ __all__ = [
     "UPDATES",
     "Callback",
     "Checkpoint",
+    "Entrywise",
     "Frobenius",
     "Iteration",
     "Keeper",

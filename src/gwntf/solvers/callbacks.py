@@ -25,6 +25,17 @@ class Iteration:
         F term by term.
     factors : sequence of arrays
         Samples first, arrays of the engine, in the scale in which a fit returns them. Not to be changed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gwntf import NCP, Iteration
+    >>> def enough(news: Iteration) -> bool:
+    ...     return news.iteration == 3
+    >>> X = np.random.default_rng(0).random((20, 4, 5))
+    >>> model = NCP(2, callbacks=[enough], random_state=0).fit(X)
+    >>> model.n_iter_, model.status_.value
+    (3, 'stopped')
     """
 
     restart: int

@@ -1,8 +1,8 @@
 """The factor step: what to do with the factors once the target of the model is known.
 
-May import `geometry`, `problem`, `engines` and `core`, and speaks to arrays only through the engine. One
-file per loss: `kl` (the KL-CP problem that the transports leave) and `frobenius`; `graph_term` is the
-penalty on the samples.
+May import `geometry`, `problem`, `engines` and `core`, and speaks to arrays only through the engine. Start
+with `kl`; one file per loss: `kl` (the KL-CP problem that the transports leave) and `frobenius`; `graph_term`
+is the penalty on the samples.
 """
 
 from gwntf.updates.frobenius import least_squares_factor, other_grams, unit_columns

@@ -1,0 +1,162 @@
+"""Losses that are sums over entries, from three functions of an entry: where to begin with a loss of one's own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
+from typing import Any, ClassVar, Self
+
+from gwntf.core import Array, InputError
+from gwntf.engines import Engine
+from gwntf.geometry import SampleGraph, SampleTies
+from gwntf.problem import DataTensor, SparseTensor, khatri_rao, other_mode_product, sample_blocks
+from gwntf.solvers.losses.protocol import Evaluation
+from gwntf.updates import unit_columns
+
+EntryFunction = Callable[[Any, Array, Array], Array]
+
+
+class Entrywise(ABC):
+    """sum of d(x, x^) over the observed entries, by multiplicative updates.
+
+    With d' = repulsion - attraction, both nonnegative, the factors are updated in turn, samples last:
+
+        A(n) <- A(n) * ((attraction_(n) A(-n) [+ mu V A]) / (repulsion_(n) A(-n) [+ mu D A])) ** power
+
+    A `power` at which this is an MM step makes the data term fall; beside a graph there is no guarantee. Data may
+    have missing entries and any order, on any engine, but may not be sparse.
+    """
+
+    power: ClassVar[float] = 1.0
+
+    @abstractmethod
+    def value(self, xp: Any, x: Array, model: Array) -> Array:
+        """d(x, x^) of every entry; x^ is positive."""
+
+    @abstractmethod
+    def attraction(self, xp: Any, x: Array, model: Array) -> Array:
+        """Return the part of -d d/d x^ that is not negative."""
+
+    @abstractmethod
+    def repulsion(self, xp: Any, x: Array, model: Array) -> Array:
+        """Return the part of d d/d x^ that is not negative."""
+
+    def place(self, engine: Engine, tensor: DataTensor) -> EntrywiseLoss:
+        """Bring the data to the engine."""
+        if isinstance(tensor, SparseTensor):
+            raise InputError("X", f"a sparse array under {type(self).__name__}", "a dense array")
+        return EntrywiseLoss(self, engine, tensor)
+
+    def for_new_samples(self) -> Self:
+        """Return itself: its samples are not tied to each other."""
+        return self
+
+
+class EntrywiseLoss:
+    """An `Entrywise` loss placed; the model is formed a block of samples at a time."""
+
+    exactness = 0
+    kept: Sequence[Array] = ()
+
+    def __init__(self, spec: Entrywise, engine: Engine, tensor: Any) -> None:
+        self.engine, self.shape, self._spec = engine, tensor.shape, spec
+        self.kernels = (None,) * len(self.shape)
+        self._rows = engine.asarray(tensor.rows)
+        observed = None if tensor.observed is None else engine.asarray(tensor.observed)
+        self._observed = None if observed is None else observed.reshape(*self._rows.shape)
+        self.sample_scales = self._sizes()
+
+    def forget(self) -> None:
+        """Nothing is kept."""
+
+    def refine(self) -> bool:
+        """Return False: it is exact."""
+        return False
+
+    def evaluate(self, factors: Sequence[Array]) -> Evaluation:
+        """Return the sum over all entries."""
+        return Evaluation(self.kernels, self.engine.xp.sum(self._values(factors)), ())
+
+    def advance(
+        self,
+        factors: Sequence[Array],
+        carried: tuple[Array, ...],  # noqa: ARG002
+        graph: SampleGraph | None,
+    ) -> list[Array]:
+        """Update the factors in turn, samples last."""
+        moved = list(factors)
+        for mode in [*range(1, len(factors)), 0]:
+            up, down = self._products(moved, mode)
+            if mode == 0 and graph is not None:
+                up = up + graph.weight * (graph.matrix @ moved[0])
+                down = down + graph.weight * graph.degree * moved[0]
+            moved[mode] = self._moved(moved[mode], up, down)
+        return moved
+
+    def finish(self, factors: Sequence[Array]) -> list[Array]:
+        """Scale the columns of all but the sample factor to length one."""
+        return unit_columns(self.engine, factors)
+
+    def sample_step(self, factors: Sequence[Array], ties: SampleTies | None) -> tuple[Array, Array]:
+        """Update the samples by themselves."""
+        up, down = self._products(factors, 0)
+        if ties is not None:
+            up, down = up + ties.weight * ties.pull, down + ties.weight * ties.degree * factors[0]
+        return self._moved(factors[0], up, down), self._values(factors)
+
+    def _moved(self, a: Array, up: Array, down: Array) -> Array:
+        return a * (up / self._positive(down)) ** self._spec.power
+
+    def _positive(self, values: Array) -> Array:
+        return self.engine.xp.clip(values, float(self.engine.xp.finfo(values.dtype).smallest_normal), None)
+
+    def _products(self, factors: Sequence[Array], mode: int) -> tuple[Array, Array]:
+        """(attraction_(n) A(-n), repulsion_(n) A(-n))."""
+        xp, first, other = self.engine.xp, factors[0], khatri_rao(factors[1:])
+
+        def visit(rows: slice) -> list[Array]:
+            model = first[rows] @ other.T
+            parts = [self._of_entries(f, rows, model) for f in (self._spec.attraction, self._spec.repulsion)]
+            return [part @ other if mode == 0 else part.T @ first[rows] for part in parts]
+
+        found = list(zip(*self.engine.map(visit, self._blocks()), strict=True))
+        if mode == 0:
+            up, down = (xp.concat(list(part)) for part in found)
+        else:
+            up, down = (other_mode_product(reduce(add, part), factors, mode) for part in found)
+        return up, down
+
+    def _values(self, factors: Sequence[Array]) -> Array:
+        """Return the sum over the entries of every sample, in float64."""
+        other = khatri_rao(factors[1:])
+        return self._summed(lambda rows: factors[0][rows] @ other.T)
+
+    def _sizes(self) -> Array:
+        """Return the loss of every sample against its own mean: the unit of small changes."""
+        xp = self.engine.xp
+
+        def mean(rows: slice) -> Array:
+            return xp.mean(self._rows[rows], axis=1, keepdims=True) + xp.zeros_like(self._rows[rows])
+
+        return self._summed(mean)
+
+    def _summed(self, model_of: Callable[[slice], Array]) -> Array:
+        xp = self.engine.xp
+
+        def visit(rows: slice) -> Array:
+            return xp.sum(self._of_entries(self._spec.value, rows, model_of(rows)), axis=1, dtype=xp.float64)
+
+        return xp.concat(self.engine.map(visit, self._blocks()))
+
+    def _of_entries(self, function: EntryFunction, rows: slice, model: Array) -> Array:
+        """Apply a function to entries, zero where nothing was observed."""
+        xp = self.engine.xp
+        found = function(xp, self._rows[rows], self._positive(model))
+        return (
+            found if self._observed is None else xp.where(self._observed[rows], found, xp.zeros_like(found))
+        )
+
+    def _blocks(self) -> Any:
+        return sample_blocks(self._rows.shape, self.engine.block_entries)
