@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -77,10 +78,13 @@ def run_table(
     for result in results.values():
         if on_result:
             on_result(result)
-    for key, result in _in_parallel(missing, cache, jobs, device) if missing else ():
-        results[key] = result
-        if on_result:
-            on_result(result)
+    with warnings.catch_warnings():
+        # a worker that has compiled much takes more memory than at first, and joblib replaces it with a warning
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
+        for key, result in _in_parallel(missing, cache, jobs, device) if missing else ():
+            results[key] = result
+            if on_result:
+                on_result(result)
     return [replace(results[run.key], method=run.method.name) for run in todo]
 
 
