@@ -78,11 +78,33 @@ class DataError(GwntfError, OSError):
 
 
 class ModelFileError(GwntfError, ValueError):
-    """A file that is no model or checkpoint of this library, is damaged, or comes from a later version."""
+    """A file that is no model or checkpoint of this library, is damaged, or comes from a later version.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from gwntf import ModelFileError, load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "notes.txt")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("no model")
+    ...     try:
+    ...         load(path)
+    ...     except ModelFileError as error:
+    ...         print("notes.txt" in str(error))
+    True
+    """
 
 
 class FileWriteError(GwntfError, OSError):
-    """A file that could not be written; its message says what became of the one that was there."""
+    """A file that could not be written; its message says what became of the one that was there.
+
+    Examples
+    --------
+    >>> from gwntf import FileWriteError
+    >>> issubclass(FileWriteError, OSError)
+    True
+    """
 
     def __str__(self) -> str:
         return str(self.strerror)

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 
 class GwntfWarning(UserWarning):
-    """Base of every warning that the library gives on purpose, but for those on convergence."""
+    """Base of every warning that the library gives on purpose, but for those on convergence.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gwntf import GwntfWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", GwntfWarning)  # fits here keep these to themselves
+    """
 
 
 class EmptyComponentWarning(GwntfWarning):

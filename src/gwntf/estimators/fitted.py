@@ -224,6 +224,16 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         with_predict : bool, default=True
             Whether the file can `predict`. What that needs, the labels of the training samples and their embedding as
             new ones, is found now if `predict` has not been called before, which may take as long as the fit.
+
+        Examples
+        --------
+        >>> import os, tempfile, numpy as np
+        >>> from gwntf import NMF, load
+        >>> model = NMF(2, max_iter=5, tol=0, random_state=0).fit(np.eye(6) + 0.1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(os.path.join(folder, "model.gwntf"))
+        ...     load(os.path.join(folder, "model.gwntf")).n_iter_
+        5
         """
         from gwntf.estimators.files import write_model  # it knows all classes, which are built on this one
 

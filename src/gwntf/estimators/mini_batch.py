@@ -143,6 +143,17 @@ class MiniBatchGWNTF(PerModeTransport):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gwntf import MiniBatchGWNTF
+        >>> batches = np.random.default_rng(0).random((3, 20, 4, 5))
+        >>> model = MiniBatchGWNTF(2, random_state=0)
+        >>> for batch in batches:
+        ...     model = model.partial_fit(batch)
+        >>> model.components_.shape
+        (2, 20)
         """
         self._validate_params()
         first = not hasattr(self, "n_batches_")
