@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
@@ -32,11 +32,13 @@ from gwntf.problem import (
 from gwntf.solvers import (
     INITS,
     Callback,
+    Iterations,
     LossSpec,
     Problem,
     ProgressBar,
     Result,
     Stopping,
+    placed_steps,
     solve_each,
 )
 
@@ -172,6 +174,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
                     ((self._start(problem.tensor, rng), rng) for rng in rngs),
                     n_init=self.n_init,
                     callbacks=callbacks,
+                    place=self._placing(engine),
                 )
                 for model, result in zip(models, results, strict=True):
                     model.__dict__.update(stated)
@@ -261,6 +264,14 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     def _engine(self, given: Any) -> Engine:
         """Return the engine for these data."""
         return get_engine(self.engine, device=self.device, precision=self.precision, given=given)
+
+    def _placing(self, engine: Engine) -> Callable[[Problem, Engine], Iterations]:
+        """Say how a problem is placed: here, or on the cluster of the engine."""
+        if engine.name != "dask":
+            return placed_steps
+        from gwntf.cluster import place_on_cluster
+
+        return place_on_cluster
 
     def _tensor(self, X: Any, engine: Engine, *, reset: bool) -> DataTensor:
         """Check X, bring it to the engine and fold its rows."""

@@ -8,7 +8,7 @@ calls, `long_costs` chooses near-far costs.
 from gwntf.solvers.callbacks import Callback, Iteration, ProgressBar
 from gwntf.solvers.initialization import INITS, with_mass_of
 from gwntf.solvers.long_costs import near_far_cost, resolve_long_costs
-from gwntf.solvers.loop import Stopping, evaluate
+from gwntf.solvers.loop import Iterations, Stopping, evaluate, placed_steps
 from gwntf.solvers.losses import Frobenius, LossSpec, ObjectiveTerms, Wasserstein
 from gwntf.solvers.losses.transport import UPDATES
 from gwntf.solvers.problem import Problem
@@ -22,6 +22,7 @@ __all__ = [
     "Callback",
     "Frobenius",
     "Iteration",
+    "Iterations",
     "LossSpec",
     "ObjectiveTerms",
     "Problem",
@@ -31,6 +32,7 @@ __all__ = [
     "Wasserstein",
     "evaluate",
     "near_far_cost",
+    "placed_steps",
     "project",
     "resolve_long_costs",
     "solve_each",

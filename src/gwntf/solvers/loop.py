@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -39,8 +40,58 @@ class Stopping:
     tol: float = 1e-4
 
 
+class Settling(Protocol):
+    """What the loop asks of a loss: see `losses.Loss`."""
+
+    @property
+    def engine(self) -> Engine:
+        """Who does what is done here."""
+        ...
+
+    @property
+    def sample_scales(self) -> Array:
+        """Sizes whose sum is that of X in the unit of the loss."""
+        ...
+
+    def forget(self) -> None:
+        """Drop all state, as a restart must."""
+        ...
+
+    def refine(self) -> bool:
+        """Evaluate more exactly from now on, and say whether that was possible."""
+        ...
+
+    def finish(self, factors: Sequence[Array]) -> Sequence[Array]:
+        """Bring factors into the scale in which they are returned."""
+        ...
+
+
+class Iterations(Protocol):
+    """Where iterations come from: `steps.Steps`, or a cluster."""
+
+    @property
+    def loss(self) -> Settling:
+        """The data term."""
+        ...
+
+    def first(self, factors: Sequence[Array]) -> tuple[tuple[Array, ...], ObjectiveTerms]:
+        """Return what the step from these factors needs, and F."""
+        ...
+
+    def next(
+        self, factors: Sequence[Array], carried: tuple[Array, ...]
+    ) -> tuple[list[Array], tuple[Array, ...], ObjectiveTerms]:
+        """Return the next factors with what the step from them needs, and F there."""
+        ...
+
+
+def placed_steps(problem: Problem, engine: Engine) -> Steps:
+    """Place a problem on an engine."""
+    return Steps(*problem.place(engine))
+
+
 def run(
-    steps: Steps,
+    steps: Iterations,
     factors: Sequence[Array],
     stopping: Stopping,
     callbacks: Sequence[Callback] = (),
@@ -79,16 +130,15 @@ def run(
             if stopping.tol > 0 and (verdict := _verdict(fall, stopping.tol)):
                 status = verdict
                 break
-        last = loss.finish(factors)
+        last = list(loss.finish(factors))
     _log.info("restart %d: %s after %d iterations", restart, status.value, len(curve) - 1)
     return Result(last, np.array(curve), terms, status)
 
 
 def evaluate(problem: Problem, factors: Sequence[FloatArray], engine: Engine) -> ObjectiveTerms:
     """F at given factors, term by term."""
-    loss, graph = problem.place(engine)
     placed = [engine.asarray(factor, problem.tensor.dtype) for factor in factors]
-    return Steps(loss, graph).first(placed)[1]
+    return placed_steps(problem, engine).first(placed)[1]
 
 
 def _fall(curve: Sequence[float], size: float) -> float:

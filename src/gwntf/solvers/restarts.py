@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -10,10 +10,9 @@ from gwntf.core import InputError, Status
 from gwntf.engines import Engine
 from gwntf.solvers.callbacks import Callback
 from gwntf.solvers.initialization import INITS, start_factors
-from gwntf.solvers.loop import Stopping, run
+from gwntf.solvers.loop import Iterations, Stopping, placed_steps, run
 from gwntf.solvers.problem import Problem
 from gwntf.solvers.result import Result
-from gwntf.solvers.steps import Steps
 
 
 def solve_each(
@@ -25,17 +24,18 @@ def solve_each(
     *,
     n_init: int = 1,
     callbacks: Sequence[Callback] = (),
+    place: Callable[[Problem, Engine], Iterations] = placed_steps,
 ) -> Iterator[Result]:
     """Minimise F for every way to start, from `n_init` starts each, and give the result with the lowest objective.
 
-    The problem is placed once, and what the engine has recorded serves all.
+    The problem is placed once, by `place`, and what the engine has recorded serves all.
     """
     tensor = problem.tensor
-    steps: Steps | None = None
+    steps: Iterations | None = None
     for init, rng in inits:
         _check_init(init, n_init)
         starts = [start_factors(tensor, rank, init, rng) for _ in range(n_init)]
-        steps = steps or Steps(*problem.place(engine))
+        steps = steps or place(problem, engine)
         results = []
         for restart, start in enumerate(starts):
             factors = [engine.asarray(factor, tensor.dtype) for factor in start]

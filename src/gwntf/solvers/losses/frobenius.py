@@ -142,12 +142,22 @@ class FrobeniusLoss:
     ) -> list[Array]:
         """Update the factors in turn, samples last, by the classic ratio: an MM step for this loss."""
         moved = list(factors)
-        begun = carried[0] if carried else self._data.begin(moved[0])
+        begun = self.begun(moved, carried)
         for mode in range(1, len(factors)):
             product = self._data.product(begun, moved, mode)
-            moved[mode] = least_squares_factor(self.engine, moved, product, mode, None)
-        moved[0] = least_squares_factor(self.engine, moved, self._sample_product(moved), 0, graph)
+            grams = other_grams(moved, mode)
+            moved[mode] = least_squares_factor(self.engine, moved[mode], product, grams, None)
+        moved[0] = self.moved_samples(moved, graph)
         return moved
+
+    def begun(self, factors: Sequence[Array], carried: tuple[Array, ...]) -> Array:
+        """X_(1)' A(1), of the data or of the filled data."""
+        return carried[0] if carried else self._data.begin(factors[0])
+
+    def moved_samples(self, factors: Sequence[Array], graph: SampleGraph | None) -> Array:
+        """Return the next sample factor, the others having been updated."""
+        product, grams = self._sample_product(factors), other_grams(factors, 0)
+        return least_squares_factor(self.engine, factors[0], product, grams, graph)
 
     def finish(self, factors: Sequence[Array]) -> list[Array]:
         """Scale the columns of all but the sample factor to length one, once, as the authors of GNMF do."""
@@ -168,7 +178,8 @@ class FrobeniusLoss:
             by_sample, product = self._values(factors), self._sample_product(factors)
         else:
             by_sample, product, _ = self._holed.filled(factors)
-        return least_squares_factor(self.engine, factors, product, 0, ties), by_sample
+        grams = other_grams(factors, 0)
+        return least_squares_factor(self.engine, factors[0], product, grams, ties), by_sample
 
     def _value(self, factors: Sequence[Array]) -> Array:
         """1/2 |X - X^|^2 from Gram matrices; nothing is missing."""

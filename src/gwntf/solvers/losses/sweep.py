@@ -70,6 +70,11 @@ class WarmStarts:
         """All that is kept."""
         return list(self._kept.values())
 
+    @property
+    def by_place(self) -> dict[tuple[int, int], Array]:
+        """All that is kept, by mode and first place of the block."""
+        return dict(self._kept)
+
     def clear(self) -> None:
         """Start cold; the arrays stay where they are."""
         self._cold = set(self._kept)
@@ -159,7 +164,7 @@ class DensePass:
         first, other = factors[0], khatri_rao(factors[1:])
         parts = [
             pass_(sweep, self._data, self._observed, first, other)
-            for pass_, needed in ((_by_samples, sweep.modes != (0,)), (_by_columns, 0 in sweep.modes))
+            for pass_, needed in ((by_samples, sweep.modes != (0,)), (by_columns, 0 in sweep.modes))
             if needed
         ]
         products = [part.products for part in parts]
@@ -178,7 +183,7 @@ class DensePass:
         return other_mode_product(others, factors, mode) if mode else samples
 
 
-def _by_samples(sweep: Sweep, data: Array, observed: Array | None, first: Array, other: Array) -> Swept:
+def by_samples(sweep: Sweep, data: Array, observed: Array | None, first: Array, other: Array) -> Swept:
     """Sweep over blocks of samples for all modes but theirs."""
     engine, xp = sweep.engine, sweep.engine.xp
     modes = tuple(mode for mode in sweep.modes if mode)
@@ -222,7 +227,7 @@ def _compare(
     return ratio_to_model(sweep.engine, target, seen), terms, reduce(add, costs)
 
 
-def _by_columns(sweep: Sweep, data: Array, observed: Array | None, first: Array, other: Array) -> Swept:
+def by_columns(sweep: Sweep, data: Array, observed: Array | None, first: Array, other: Array) -> Swept:
     """Sweep over blocks of columns for the mode of the samples."""
     engine, xp = sweep.engine, sweep.engine.xp
     rows = data.reshape(data.shape[0], -1)

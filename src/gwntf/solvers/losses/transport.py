@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from gwntf.core import Array, InputError, Relaxation
 from gwntf.engines import Engine
@@ -59,12 +59,29 @@ class Wasserstein:
 
     def place(self, engine: Engine, tensor: DataTensor) -> TransportLoss:
         """Build the kernels on the engine."""
-        dtype = tensor.dtype
-        kernels = tuple(
-            None if cost is None else build_kernel(cost, self.relaxation.reg, engine, dtype)
-            for cost in self.costs
-        )
-        return TransportLoss(self, engine, tensor, kernels)
+        return TransportLoss(self, engine, tensor, self.kernels(engine, tensor.dtype))
+
+    def kernels(self, engine: Engine, dtype: Any) -> tuple[Kernel | None, ...]:
+        """Build one kernel for each cost."""
+        reg = self.relaxation.reg
+        return tuple(None if cost is None else build_kernel(cost, reg, engine, dtype) for cost in self.costs)
+
+    @property
+    def transported(self) -> tuple[int, ...]:
+        """Modes with a transport term."""
+        return tuple(mode for mode, cost in enumerate(self.costs) if cost is not None)
+
+    @property
+    def weight(self) -> float:
+        """b: beta times the number of transported modes; 1 for the KL loss."""
+        return self.relaxation.reg_m_model * len(self.transported) if self.transported else 1.0
+
+    def scalings(self, before: int | None) -> int:
+        """Scalings of a transport at the start of a fit, or where so many before were too few."""
+        most = self.limits.max_iter
+        if not self.adaptive:
+            return most
+        return min(_FEW if before is None else 2 * before, most)
 
     def for_new_samples(self) -> Wasserstein:
         """Leave the sample mode out."""
@@ -109,18 +126,12 @@ class TransportLoss:
     @property
     def transported(self) -> tuple[int, ...]:
         """Modes with a transport term."""
-        return tuple(mode for mode, kernel in enumerate(self.kernels) if kernel is not None)
-
-    @property
-    def weight(self) -> float:
-        """b: beta times the number of transported modes; 1 for the KL loss."""
-        return self.spec.relaxation.reg_m_model * len(self.transported) if self.transported else 1.0
+        return self.spec.transported
 
     def forget(self) -> None:
         """Drop the warm starts, and begin with few scalings where they adapt."""
         self._warm.clear()
-        if self.spec.adaptive:
-            self._scalings = min(_FEW, self.spec.limits.max_iter)
+        self._scalings = self.spec.scalings(None)
 
     def evaluate(self, factors: Sequence[Array]) -> Evaluation:
         """Solve the transports at these factors; return their value, and the sweep for the factor step."""
@@ -137,7 +148,7 @@ class TransportLoss:
             return self._printed_step(factors, graph)
         products = [self._pass.product(carried, factors, mode) for mode in range(len(factors))]
         rule = RULES[self.spec.update]
-        return simplex_step(self.engine, factors, products, self.weight, graph, rule, self.spec.inner_iter)
+        return simplex_step(self.engine, factors, products, self.spec.weight, graph, rule, self.spec.inner_iter)
 
     def finish(self, factors: Sequence[Array]) -> list[Array]:
         """Leave them: the rules keep the scale (the printed one has none to keep)."""
@@ -145,7 +156,7 @@ class TransportLoss:
 
     def refine(self) -> bool:
         """Double the scalings of a transport, up to the limit."""
-        more = min(2 * self._scalings, self.spec.limits.max_iter)
+        more = self.spec.scalings(self._scalings)
         grown, self._scalings = more > self._scalings, more
         return grown
 
@@ -164,7 +175,7 @@ class TransportLoss:
         swept = self._sweep(factors, self.transported)
         w = factors[0] * self._pass.product(swept.products, factors, 0)
         masses = other_masses(self.engine, factors, 0)
-        moved = w / masses if ties is None else tied_root(self.engine, w, self.weight, masses, ties)
+        moved = w / masses if ties is None else tied_root(self.engine, w, self.spec.weight, masses, ties)
         return moved, swept.by_sample
 
     def _printed_step(self, factors: Sequence[Array], graph: SampleGraph | None) -> list[Array]:
