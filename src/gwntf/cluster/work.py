@@ -17,7 +17,7 @@ from gwntf.engines import Engine, get_engine
 from gwntf.geometry import Kernel, SampleGraph
 from gwntf.problem import NonnegativeTensor, khatri_rao
 from gwntf.solvers.losses import FrobeniusLoss, Wasserstein
-from gwntf.solvers.losses.sweep import Sweep, Swept, WarmStarts, by_columns, by_samples
+from gwntf.solvers.losses.sweep import DenseColumns, Sweep, Swept, WarmStarts, by_columns, by_samples
 from gwntf.transport import PlanTerms
 from gwntf.updates import RULES, penalty
 
@@ -149,7 +149,7 @@ def measure_columns(
     first = engine.asarray(a)
     other = engine.asarray(khatri_rao(list(rest))[columns])
     with engine.session(None), engine.quiet():
-        swept = by_columns(sweep, block.values, block.observed, first, other)
+        swept = by_columns(sweep, DenseColumns(block.values, block.observed), first, other)
     return _measured(engine, sweep, swept, 0.0, 1 + len(rest))
 
 

@@ -32,7 +32,7 @@ class SparseTensor:
         Samples first.
     engine : Engine
         Who works on it: one of those that hold NumPy arrays.
-    observed : None
+    complete : bool
         Nothing is missing.
     """
 
@@ -40,7 +40,7 @@ class SparseTensor:
     values: FloatArray
     shape: tuple[int, ...]
     engine: Engine = field(default_factory=lambda: get_engine("numpy"))
-    observed: None = None
+    complete: bool = True
 
     def __len__(self) -> int:
         """Count the samples."""
@@ -93,6 +93,11 @@ class SparseTensor:
         """Sum of every sample, in float64."""
         sums = np.bincount(self.places[0], self.values.astype(np.float64), minlength=self.shape[0])
         return sums.astype(np.float64)
+
+    @property
+    def mass(self) -> float:
+        """Sum of all entries."""
+        return float(self.values.sum(dtype=np.float64))
 
     def reshape(self, *shape: int) -> SparseTensor:
         """Return the same entries under another shape of the same size; one length may be -1."""

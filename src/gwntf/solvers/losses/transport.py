@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from gwntf.core import Array, InputError, Relaxation
 from gwntf.engines import Engine
 from gwntf.geometry import Cost, Kernel, SampleGraph, SampleTies, build_kernel
-from gwntf.problem import DataTensor, SparseTensor
+from gwntf.problem import ChunkedTensor, DataTensor, SparseTensor
+from gwntf.solvers.losses.chunked import ChunkedPass
 from gwntf.solvers.losses.protocol import Evaluation
 from gwntf.solvers.losses.sparse import SparsePass
 from gwntf.solvers.losses.sweep import DensePass, Sweep, Swept, WarmStarts
@@ -89,7 +90,7 @@ class Wasserstein:
 
 
 class Pass(Protocol):
-    """How the data go by, dense or sparse."""
+    """How the data go by: dense, sparse or chunked."""
 
     def scaling_bytes(self, modes: Sequence[int]) -> int:
         """Bytes of the scalings along some modes."""
@@ -104,6 +105,13 @@ class Pass(Protocol):
         ...
 
 
+def _pass(engine: Engine, tensor: DataTensor) -> Pass:
+    """Return the pass for these data."""
+    if isinstance(tensor, SparseTensor):
+        return SparsePass(engine, tensor)
+    return ChunkedPass(engine, tensor) if isinstance(tensor, ChunkedTensor) else DensePass(engine, tensor)
+
+
 class TransportLoss:
     """`Wasserstein` placed; holds V of the last sweep of each mode, from which the next one starts."""
 
@@ -116,9 +124,8 @@ class TransportLoss:
     ) -> None:
         self.spec, self.engine, self.kernels = spec, engine, tuple(kernels)
         self.shape = tensor.shape
-        self._pass: Pass = (
-            SparsePass(engine, tensor) if isinstance(tensor, SparseTensor) else DensePass(engine, tensor)
-        )
+        self.resident = not isinstance(tensor, ChunkedTensor)
+        self._pass = _pass(engine, tensor)
         self.sample_scales = engine.asarray(tensor.sample_sums)
         self._scalings = spec.limits.max_iter
         self._warm = WarmStarts(engine, self._pass.scaling_bytes(self.transported) <= spec.warm_limit)
