@@ -5,6 +5,7 @@ May import `solvers` and everything below it. Start with `steps`, which gives th
 sample factor in blocks with the rows that blocks lend each other, `data` the way of the data to the workers.
 """
 
+from gwntf.cluster.data import as_cluster_tensor
 from gwntf.cluster.steps import place_on_cluster
 
-__all__ = ["place_on_cluster"]
+__all__ = ["as_cluster_tensor", "place_on_cluster"]

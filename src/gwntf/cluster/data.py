@@ -3,16 +3,133 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import mmap
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
 
-from gwntf.cluster.work import Place, cut_columns, join_columns, place_block
+import numpy as np
+from numpy.typing import NDArray
+
+from gwntf.cluster.work import Place, called, cut_columns, join_columns, place_block, read_block
+from gwntf.engines.dask.engine import DaskEngine
 from gwntf.engines.dask.tasks import Future, Tasks
-from gwntf.problem import NonnegativeTensor, pieces
+from gwntf.problem import ChunkedTensor, NonnegativeTensor, pieces
+from gwntf.problem.chunked_tensor import checked_tensor
+from gwntf.problem.chunks import Blocks, Gathered, check_source, fit_dtype, is_dask
+
+HOST = Place(None, "highest")
+"""What is asked of the data before a fit is found on the processors of the workers."""
+
+
+@dataclass(frozen=True)
+class ClusterBlocks(Blocks):
+    """Blocks of samples on the workers, to which functions are sent.
+
+    Attributes
+    ----------
+    tasks : Tasks
+        Those of the session.
+    slices : list of slice
+        Which samples each block has.
+    futures : list of futures
+        A `NonnegativeTensor` in NumPy for each block.
+    """
+
+    tasks: Tasks
+    slices: Sequence[slice]
+    futures: Sequence[Future]
+
+    def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
+        """Send the function to the blocks, a few at a time, and give the answers in order."""
+        most = 2 * len(self.tasks.seats())
+        waiting: deque[Future] = deque()
+        for call in self._calls(arguments):
+            if len(waiting) == most:
+                yield self.tasks.gather(waiting.popleft())
+            waiting.append(self.tasks.submit(called, function, *call))
+        while waiting:
+            yield self.tasks.gather(waiting.popleft())
+
+    def prepared(self, function: Callable[..., NonnegativeTensor], *arguments: Sequence[Any]) -> ClusterBlocks:
+        """Return the blocks as a function makes them, on the same workers."""
+        made = [self.tasks.submit(called, function, *call) for call in self._calls(arguments)]
+        return ClusterBlocks(self.tasks, self.slices, made)
+
+    def gather(self, function: Callable[..., Any], state: Any, *arguments: Sequence[Any]) -> Gathered:
+        """Add up what blocks have in common on the workers; states stay there."""
+        states = [None] * len(self.slices) if state is None else state
+        found = [self.tasks.submit(called, function, *call) for call in self._calls((states, *arguments))]
+        own, shared, kept = ([self.tasks.part(place, answer) for answer in found] for place in range(3))
+        mine, total = self.tasks.gather((own, self.tasks.total(shared)))
+        return Gathered(list(mine), total, kept)
+
+    def _calls(self, arguments: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+        return zip(self.futures, *arguments, strict=True)
+
+
+class MappedFile:
+    """A `numpy.memmap` that travels as its path."""
+
+    def __init__(self, X: np.memmap[Any, Any]) -> None:
+        self._opened = (X.filename, X.dtype, "r", X.offset, X.shape)
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        """Read some samples."""
+        found: NDArray[Any] = np.memmap(*self._opened)[rows]
+        return found
+
+
+def as_cluster_tensor(
+    X: Any, engine: DaskEngine, *, missing: str = "error", dtype: Any = None, name: str = "X"
+) -> ChunkedTensor:
+    """Bring an array, or a source that the workers can read, to the cluster, and check all entries there."""
+    check_source(X, name)
+    kind, tasks = fit_dtype(X, dtype), engine.tasks
+    slices, parts = _dask_parts(tasks, X) if is_dask(X) else _parts(tasks, X)
+    blocks = [tasks.submit(read_block, HOST, part, rows, kind) for part, rows in parts]
+    return checked_tensor(ClusterBlocks(tasks, slices, blocks), X.shape, kind, engine, missing, name)
+
+
+def _parts(tasks: Tasks, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
+    """Give every thread one block, to be read from a file where there is one.
+
+    Of an array that is here the scheduler keeps a copy, for when a worker is lost.
+    """
+    seats = tasks.seats()
+    slices = even_slices(X.shape[0], len(seats))
+    if isinstance(X, np.ndarray) and not _is_file(X):
+        sent = [
+            tasks.put(np.asarray(X[part]), near=seat) for part, seat in zip(slices, seats, strict=False)
+        ]
+        return slices, [(part, slice(None)) for part in sent]
+    source = tasks.put(MappedFile(X) if isinstance(X, np.memmap) else X)
+    return slices, [(source, part) for part in slices]
+
+
+def _is_file(X: NDArray[Any]) -> bool:
+    """Whether an array is all of a file that is mapped into memory, and not a part of one."""
+    return isinstance(X, np.memmap) and isinstance(X.base, mmap.mmap) and X.flags.c_contiguous
+
+
+def _dask_parts(tasks: Tasks, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
+    """Join the chunks of a Dask array to at most one block for each thread, cut where it is cut."""
+    ends = np.array(list(accumulate(X.chunks[0])))
+    count = len(tasks.seats())
+    wanted = (np.arange(1, count + 1) * X.shape[0]) / count
+    stops = sorted({int(ends[np.abs(ends - place).argmin()]) for place in wanted} - {0})
+    slices = [slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False)]
+    sizes = tuple(part.stop - part.start for part in slices)
+    whole = X.rechunk({0: sizes} | dict.fromkeys(range(1, X.ndim), -1))
+    chunks = tasks.compute(whole.to_delayed().ravel())
+    return slices, [(chunk, slice(None)) for chunk in chunks]
+
 
 @dataclass(frozen=True)
 class BlockData:
-    """Blocks of samples on the cluster: which samples each has, and a `NonnegativeTensor` for each."""
+    """Blocks of samples on the engines of the workers, and which samples each has."""
 
     tasks: Tasks
     place: Place
@@ -38,12 +155,7 @@ def even_slices(size: int, count: int) -> list[slice]:
     return list(pieces(size, math.ceil(size / max(1, count))))
 
 
-def send_blocks(tasks: Tasks, tensor: NonnegativeTensor, place: Place) -> BlockData:
-    """Cut data that are here and bring a block to every thread; the scheduler keeps a copy, for when a worker is lost."""
-    seats = tasks.seats()
-    slices = even_slices(tensor.shape[0], len(seats))
-    blocks = [
-        tasks.submit(place_block, place, tasks.put(tensor.of(part), near=near))
-        for part, near in zip(slices, seats, strict=False)
-    ]
-    return BlockData(tasks, place, slices, blocks)
+def place_blocks(blocks: ClusterBlocks, place: Place) -> BlockData:
+    """Bring blocks to the engines of their workers."""
+    placed = [blocks.tasks.submit(place_block, place, block) for block in blocks.futures]
+    return BlockData(blocks.tasks, place, blocks.slices, placed)

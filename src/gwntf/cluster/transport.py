@@ -97,8 +97,8 @@ class TransportIteration:
         lent = [] if self._graphs is None else self._graphs.lent(rows)
         total, parts, smooth = tasks.gather(
             (
-                [tasks.total([tasks.attribute("share", found) for found in samples])] if samples else [],
-                [tasks.attribute("share", found) for found in columns],
+                [tasks.total([tasks.part("share", found) for found in samples])] if samples else [],
+                [tasks.part("share", found) for found in columns],
                 [] if self._graphs is None else [self._graphs.smoothness(self._place, rows, lent)],
             )
         )
@@ -150,9 +150,9 @@ class TransportIteration:
         """R_(1) A(-1) of every block of samples, in parts that are still to be added."""
         parts: list[list[Future]] = [[] for _ in state.rows]
         for block, found in zip(parts, state.samples, strict=bool(state.samples)):
-            block.append(self._tasks.attribute("samples", found))
+            block.append(self._tasks.part("samples", found))
         if state.columns:
-            whole = self._tasks.total([self._tasks.attribute("samples", found) for found in state.columns])
+            whole = self._tasks.total([self._tasks.part("samples", found) for found in state.columns])
             for block, rows in zip(parts, self._data.slices, strict=True):
                 block.append(self._tasks.submit(taken, whole, rows))
         return parts

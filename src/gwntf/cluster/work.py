@@ -5,7 +5,7 @@ Whatever travels is a NumPy array; data and scalings lie on the engine of the wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from gwntf.core import Array, FloatArray
 from gwntf.engines import Engine, get_engine
 from gwntf.geometry import Kernel, SampleGraph
 from gwntf.problem import NonnegativeTensor, khatri_rao
+from gwntf.problem.chunks import read
 from gwntf.solvers.losses import FrobeniusLoss, Wasserstein
 from gwntf.solvers.losses.sweep import DenseColumns, Sweep, Swept, WarmStarts, by_columns, by_samples
 from gwntf.transport import PlanTerms
@@ -109,6 +110,17 @@ class Measured:
     samples: FloatArray
     warm: Scalings
     share: Share | None
+
+
+def called(function: Callable[..., Any], block: NonnegativeTensor, *arguments: Any) -> Any:
+    """Call a function with a block, in the session of its engine."""
+    with block.engine.session(None):
+        return function(block, *arguments)
+
+
+def read_block(place: Place, source: Any, rows: slice, dtype: np.dtype[Any]) -> NonnegativeTensor:
+    """Read some samples of a source, as they are."""
+    return NonnegativeTensor(place.engine.asarray(read(source, rows), dtype), None, place.engine)
 
 
 def place_block(place: Place, block: NonnegativeTensor) -> NonnegativeTensor:

@@ -37,26 +37,33 @@ class Tasks:
 
         It runs where the scheduler likes it best, or on the worker `near` as long as that one is there.
         """
-        future = self.client.submit(
-            function,
-            *arguments,
-            key=f"gwntf-{_name(function)}-{uuid4().hex}",
-            pure=False,
-            retries=_RETRIES,
-            workers=near,
-            allow_other_workers=near is not None,
-        )
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1000PB"}):
+            future = self.client.submit(
+                function,
+                *arguments,
+                key=f"gwntf-{_name(function)}-{uuid4().hex}",
+                pure=False,
+                retries=_RETRIES,
+                workers=near,
+                allow_other_workers=near is not None,
+            )
         self._open.add(future)
         return future
 
+    def compute(self, delayed: Sequence[Any]) -> list[Future]:
+        """Send what others have put off, such as the chunks of a Dask array."""
+        futures = self.client.compute(list(delayed), retries=_RETRIES)
+        self._open.update(futures)
+        return list(futures)
+
     def put(self, value: Any, *, near: str | None = None) -> Future:
         """Bring a value to the cluster in such a way that it is not lost with a worker."""
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1000PB"}):
-            return self.submit(_itself, value, near=near)
+        return self.submit(_itself, value, near=near)
 
-    def attribute(self, name: str, future: Future) -> Future:
-        """Take a part of a value, where it is."""
-        return self.submit(operator.attrgetter(name), future)
+    def part(self, name: str | int, future: Future) -> Future:
+        """Take an attribute of a value, or an item of a tuple, where it is."""
+        take = operator.attrgetter(name) if isinstance(name, str) else operator.itemgetter(name)
+        return self.submit(take, future)
 
     def total(self, futures: Sequence[Future]) -> Future:
         """Add up, by a tree of tasks."""
