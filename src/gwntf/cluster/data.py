@@ -85,7 +85,7 @@ class MappedFile:
 def as_cluster_tensor(
     X: Any, engine: DaskEngine, *, missing: str = "error", dtype: Any = None, name: str = "X"
 ) -> ChunkedTensor:
-    """Bring an array, or a source that the workers can read, to the cluster, and check all entries there."""
+    """Have the workers read a memmap, a zarr array or a Dask array, and check all entries there."""
     check_source(X, name)
     kind, tasks = fit_dtype(X, dtype), engine.tasks
     slices, parts = _dask_parts(tasks, X) if is_dask(X) else _parts(tasks, X)
@@ -94,24 +94,17 @@ def as_cluster_tensor(
 
 
 def _parts(tasks: Tasks, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
-    """Give every thread one block, to be read from a file where there is one.
-
-    Of an array that is here the scheduler keeps a copy, for when a worker is lost.
-    """
-    seats = tasks.seats()
-    slices = even_slices(X.shape[0], len(seats))
-    if isinstance(X, np.ndarray) and not _is_file(X):
-        sent = [
-            tasks.put(np.asarray(X[part]), near=seat) for part, seat in zip(slices, seats, strict=False)
-        ]
-        return slices, [(part, slice(None)) for part in sent]
+    """Give every thread one block, to be read from the file; parts of a mapped file are sent."""
+    slices = even_slices(X.shape[0], len(tasks.seats()))
+    if isinstance(X, np.memmap) and not _is_file(X):
+        return slices, [(tasks.put(np.asarray(X[part])), slice(None)) for part in slices]
     source = tasks.put(MappedFile(X) if isinstance(X, np.memmap) else X)
     return slices, [(source, part) for part in slices]
 
 
-def _is_file(X: NDArray[Any]) -> bool:
-    """Whether an array is all of a file that is mapped into memory, and not a part of one."""
-    return isinstance(X, np.memmap) and isinstance(X.base, mmap.mmap) and X.flags.c_contiguous
+def _is_file(X: np.memmap[Any, Any]) -> bool:
+    """Whether this is what was mapped, in rows, and not a part of it."""
+    return isinstance(X.base, mmap.mmap) and X.flags.c_contiguous
 
 
 def _dask_parts(tasks: Tasks, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
@@ -153,6 +146,14 @@ class BlockData:
 def even_slices(size: int, count: int) -> list[slice]:
     """Cut 0, ..., size - 1 into at most so many slices of about one length."""
     return list(pieces(size, math.ceil(size / max(1, count))))
+
+
+def send_blocks(tasks: Tasks, tensor: NonnegativeTensor) -> ClusterBlocks:
+    """Cut data that are here and bring a block to every thread; the scheduler keeps a copy, for when a worker is lost."""
+    seats = tasks.seats()
+    slices = even_slices(tensor.shape[0], len(seats))
+    sent = [tasks.put(tensor.of(part), near=seat) for part, seat in zip(slices, seats, strict=False)]
+    return ClusterBlocks(tasks, slices, sent)
 
 
 def place_blocks(blocks: ClusterBlocks, place: Place) -> BlockData:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gwntf.cluster.data import BlockData, ClusterBlocks, place_blocks
+from gwntf.cluster.data import BlockData, ClusterBlocks, place_blocks, send_blocks
 from gwntf.cluster.least_squares import SquaresIteration
 from gwntf.cluster.samples import BlockGraphs, BlockRows, Factors, cut_graph
 from gwntf.cluster.transport import TransportIteration
@@ -16,7 +16,7 @@ from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine
 from gwntf.engines.dask.engine import DaskEngine
 from gwntf.engines.dask.tasks import Future
-from gwntf.problem import ChunkedTensor
+from gwntf.problem import ChunkedTensor, NonnegativeTensor
 from gwntf.solvers import ObjectiveTerms, Problem, Wasserstein
 
 CUT_EVERY = 20
@@ -113,7 +113,7 @@ def place_on_cluster(problem: Problem, engine: Engine) -> ClusterSteps:
     if not isinstance(engine, DaskEngine):
         raise RuntimeError(f"engine {engine.name!r} has no cluster")
     place = Place(engine.device, engine.precision)
-    data = _data(problem, place)
+    data = _data(problem, engine, place)
     graphs = _graphs(problem, engine, data)
     iteration: Iteration
     if not isinstance(problem.loss, Wasserstein):
@@ -124,10 +124,12 @@ def place_on_cluster(problem: Problem, engine: Engine) -> ClusterSteps:
     return ClusterSteps(engine, iteration, data.slices, problem.tensor.sample_sums)
 
 
-def _data(problem: Problem, place: Place) -> BlockData:
+def _data(problem: Problem, engine: DaskEngine, place: Place) -> BlockData:
     tensor = problem.tensor
+    if isinstance(tensor, NonnegativeTensor):
+        return place_blocks(send_blocks(engine.tasks, tensor), place)
     if not isinstance(tensor, ChunkedTensor) or not isinstance(tensor.blocks, ClusterBlocks):
-        raise RuntimeError("the data are not on a cluster")
+        raise TypeError(f"{type(tensor).__name__} is not on a cluster")
     return place_blocks(tensor.blocks, place)
 
 

@@ -61,8 +61,9 @@ def _host_engine(name: str) -> Engine:
 
 
 def _dask_engine(device: str | None, precision: str) -> Engine:
-    if find_spec("distributed") is None:
-        raise MissingLibraryError("engine='dask' needs distributed: pip install 'gwntf[dask]'")
+    missing = [name for name in ("distributed", "numba") if find_spec(name) is None]
+    if missing:
+        raise MissingLibraryError(f"engine='dask' needs {missing[0]}: pip install 'gwntf[dask]'")
     from gwntf.engines.dask.engine import DaskEngine
 
     return DaskEngine(device, precision)

@@ -23,6 +23,7 @@ from gwntf.estimators.fitted import Fitted, outside
 from gwntf.estimators.labels import ASSIGN_LABELS, Training, check_clusters
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples, estimator_data
 from gwntf.problem import (
+    ChunkedTensor,
     DataTensor,
     KruskalRows,
     SparseTensor,
@@ -139,9 +140,10 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or sparse array of shape (n_samples, I_1, ..., I_{N-1})
+        X : array-like, sparse array or chunked array of shape (n_samples, I_1, ..., I_{N-1})
             Nonnegative data, samples first. SciPy sparse matrices and arrays of the `sparse` library are never made
-            dense (`docs/scaling.md`). A torch tensor stays on its device, and so do the results. With
+            dense, and a `numpy.memmap`, zarr or Dask array is read a block of samples at a time, never whole
+            (`docs/scaling.md`). A torch tensor stays on its device, and so do the results. With
             ``missing="ignore"`` NaN, or the mask of a NumPy masked array, says that an entry was not observed; so it is
             wherever a method takes X.
         y : None
@@ -188,7 +190,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.init, str):
             as_factors(self.init, shape, self.n_components)
         tensor, scale = raw.normalised(self.sample_norm)
-        if not bool(engine.xp.any(tensor.values > 0)):
+        if not tensor.mass > 0:
             raise InputError("X", "only zeros", "data with some mass")
         loss = self._loss(checked, tensor)
         self.graph_, graph_reg = self._build_graph(given, tensor)
@@ -283,7 +285,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             self._layout, self.sample_shape_ = layout, tuple(sample_shape)
         elif layout != self._layout:
             raise InputError("X", f"samples of shape {layout}", f"shape {self._layout}")
-        if isinstance(folded, SparseTensor):
+        if isinstance(folded, SparseTensor | ChunkedTensor):
             return folded
         return check_values(engine, folded, missing=self.missing)
 

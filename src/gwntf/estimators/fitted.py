@@ -19,7 +19,7 @@ from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine, is_foreign, to_host
 from gwntf.estimators.labels import Training, assign, check_clusters, nearest_label
 from gwntf.geometry import Ties
-from gwntf.problem import DataTensor, KruskalRows, SparseTensor, as_real_array, fill_missing, khatri_rao
+from gwntf.problem import DataTensor, KruskalRows, SparseTensor, as_real_array, khatri_rao
 from gwntf.solvers import LossSpec, Problem, Stopping, project
 
 
@@ -152,7 +152,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """Fill the holes of samples with their model, in the layout of the X of `fit`."""
         if isinstance(tensor, SparseTensor):
             raise InputError("X", "a sparse array, whose entries all count as observed", "a dense array")
-        return fill_missing(tensor, self._rows(embedding, scale, tensor)).reshape(-1, *self._layout)
+        return tensor.filled(self._rows(embedding, scale, tensor)).reshape(-1, *self._layout)
 
     def _embed(self, X: Any, engine: Engine) -> tuple[Array, Array, DataTensor]:
         """Embedding and scale of new samples, and the samples as a tensor."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from gwntf.core import FloatArray, InputError
 from gwntf.geometry.near_far import NearFarCost
-from gwntf.geometry.pairwise import pairwise_distances
-from gwntf.problem import DataTensor, SparseTensor, as_real_array, unfold
+from gwntf.geometry.pairwise import distances_of, pairwise_distances
+from gwntf.problem import ChunkedTensor, DataTensor, SparseTensor, as_real_array, unfold
 
 NAMED_COSTS = ("grid", "grid2", "cosine", "euclidean")
 
@@ -117,6 +117,11 @@ def resolve_cost(spec: CostSpec, tensor: DataTensor, mode: int) -> Cost | None:
         return grid_cost(size, power=2)
     if isinstance(tensor, SparseTensor):
         distances = pairwise_distances(tensor.slices(mode), None, spec)
+    elif isinstance(tensor, ChunkedTensor):
+        if not tensor.complete:
+            allowed = "None, 'grid', 'grid2' or a matrix of your own"
+            raise InputError(f"costs[{mode}]", f"{spec!r} with entries missing from chunked data", allowed)
+        distances = distances_of(tensor.slice_products(mode), spec)
     else:
         host = tensor.on_host
         observed = None if host.observed is None else unfold(host.observed, mode)

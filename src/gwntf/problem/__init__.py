@@ -19,7 +19,17 @@ from gwntf.problem.algebra import (
 )
 from gwntf.problem.blocks import pieces, sample_blocks
 from gwntf.problem.chunked_tensor import ChunkedTensor, as_chunked_tensor, checked_tensor, temporary_rows
-from gwntf.problem.chunks import Blocks, Gathered, StreamedBlocks, check_source, fit_dtype, is_chunked, is_dask, read
+from gwntf.problem.chunks import (
+    Blocks,
+    Gathered,
+    StreamedBlocks,
+    check_source,
+    fit_dtype,
+    is_chunked,
+    is_dask,
+    read,
+    whole_or_streamed,
+)
 from gwntf.problem.factors import KruskalRows, as_factors, to_simplex
 from gwntf.problem.fibers import Fibers
 from gwntf.problem.sparse_tensor import SparseTensor, as_sparse_tensor, is_sparse
@@ -78,4 +88,5 @@ __all__ = [
     "temporary_rows",
     "to_simplex",
     "unfold",
+    "whole_or_streamed",
 ]

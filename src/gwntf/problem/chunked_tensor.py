@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine
+from gwntf.problem import chunks
 from gwntf.problem.algebra import unfold
+from gwntf.problem.blocks import pieces
 from gwntf.problem.chunks import Blocks, StreamedBlocks, check_source, fit_dtype
 from gwntf.problem.factors import KruskalRows
 from gwntf.problem.tensor import (
@@ -125,8 +127,19 @@ class ChunkedTensor:
         return product
 
     def slice_products(self, mode: int) -> FloatArray:
-        """X_(n) X_(n)', the inner products of the slices along a mode other than the samples, in float64."""
+        """X_(n) X_(n)', the inner products of the slices along a mode, in float64."""
+        if mode == 0:
+            return self._sample_products()
         products: FloatArray = self.blocks.gather(partial(_slice_products, mode=mode), None).total
+        return products
+
+    def _sample_products(self) -> FloatArray:
+        """X_(1) X_(1)', from the transposed copy."""
+        products: FloatArray = np.zeros((self.shape[0],) * 2)
+        step = max(1, chunks.BLOCK_BYTES // (8 * self.shape[0]))
+        for part in pieces(len(self.columns), step):
+            columns = self.columns[part].astype(np.float64)
+            products += columns.T @ columns
         return products
 
     def samples(self, places: NDArray[np.intp]) -> FloatArray:
@@ -240,7 +253,9 @@ def _times(block: NonnegativeTensor, matrix: FloatArray) -> FloatArray:
     return _host_rows(block) @ matrix
 
 
-def _transposed_times(block: NonnegativeTensor, state: None, matrix: FloatArray) -> tuple[None, FloatArray, None]:
+def _transposed_times(
+    block: NonnegativeTensor, state: None, matrix: FloatArray
+) -> tuple[None, FloatArray, None]:
     return None, _host_rows(block).T @ matrix, state
 
 

@@ -1,8 +1,8 @@
 """Data that are not in memory as a whole, and how they go by in blocks of samples.
 
-A `numpy.memmap`, a zarr array or a Dask array is a source: it has a shape, a number type, and blocks of samples that can be
-read. `Blocks` is all that the rest of the library knows of it. What is wanted of the data is a function of one block; here
-the blocks come to the function, one after the other, elsewhere the function may go to the blocks.
+A `numpy.memmap`, a zarr array or a Dask array is a source: it has a shape, a number type, and blocks of samples that
+can be read. `Blocks` is all that the rest of the library knows of it. What is wanted of the data is a function of one
+block; here the blocks come to the function, one after the other, elsewhere the function may go to the blocks.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Gathered(NamedTuple):
 class Blocks(ABC):
     """Blocks of samples, each a `NonnegativeTensor` in the number type of the fit, on its engine.
 
-    Functions handed to them are functions of modules, or `functools.partial` of such, and take the engine from the block,
-    so that they can be sent to where a block is.
+    Functions handed to them are functions of modules, or `functools.partial` of such, and take the engine from the
+    block, so that they can be sent to where a block is.
     """
 
     @property
@@ -131,7 +131,9 @@ class StreamedBlocks(Blocks):
                     block = change(block, *(argument[k] for argument in given))
                 yield function(block, *(argument[k] for argument in arguments))
 
-    def prepared(self, function: Callable[..., NonnegativeTensor], *arguments: Sequence[Any]) -> StreamedBlocks:
+    def prepared(
+        self, function: Callable[..., NonnegativeTensor], *arguments: Sequence[Any]
+    ) -> StreamedBlocks:
         """Return the same blocks with one more thing done to each whenever it is read."""
         return StreamedBlocks(
             self.source, self.engine, self.dtype, (*self.preparations, (function, arguments))
@@ -161,6 +163,19 @@ def fit_dtype(X: Any, dtype: Any) -> np.dtype[Any]:
     return np.dtype(dtype if dtype is not None else (X.dtype if keep else np.float64))
 
 
+def whole_or_streamed(X: Any, dtype: Any = None) -> tuple[Any, bool]:
+    """Return an array to be taken as it is, and False; or a source that goes by in blocks, and True.
+
+    A source of a single block is read.
+    """
+    if not is_chunked(X):
+        return X, False
+    check_source(X)
+    if len(source_slices(X, fit_dtype(X, dtype))) > 1:
+        return X, True
+    return (X if isinstance(X, np.memmap) else read(X, slice(None))), False
+
+
 def check_source(X: Any, name: str = "X") -> None:
     """Check shape and number type, without looking at any entry."""
     if any(not isinstance(size, int | np.integer) for size in X.shape):
@@ -176,7 +191,9 @@ def source_slices(X: Any, dtype: np.dtype[Any], name: str = "X") -> list[slice]:
     step = max(1, BLOCK_BYTES // sample)
     if isinstance(X, np.memmap):
         return list(pieces(X.shape[0], step))
-    lengths = X.chunks[0] if is_dask(X) else [part.stop - part.start for part in pieces(X.shape[0], X.chunks[0])]
+    lengths = (
+        X.chunks[0] if is_dask(X) else [part.stop - part.start for part in pieces(X.shape[0], X.chunks[0])]
+    )
     if max(lengths) > max(1, _MOST * step):
         given = f"chunks of {max(lengths)} samples, {max(lengths) * sample / 2**20:.0f} MiB"
         allowed = f"chunks of at most {max(1, _MOST * step)} samples: write or rechunk X along its first axis"

@@ -36,7 +36,7 @@ class CpuEngine(NumpyEngine):
         self._compiling = threading.Lock()
 
     def __reduce__(self) -> tuple[type[CpuEngine], tuple[()]]:
-        """Travel without what was compiled."""
+        """Be made anew where it is sent: what has been compiled is there or is loaded from disk."""
         return CpuEngine, ()
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The engine of a fit on a cluster: NumPy here, any engine on the workers."""
+"""The engine of a fit on a cluster: the compiled one here, any one on the workers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gwntf.engines.cpu.engine import CpuEngine
 from gwntf.engines.dask.tasks import Tasks, session
-from gwntf.engines.numpy_engine import NumpyEngine
 
 
-class DaskEngine(NumpyEngine):
-    """What is small is done here, in NumPy; what goes through the data is done by the workers.
+class DaskEngine(CpuEngine):
+    """What is small, or is asked about data that are here, is done here; what a fit does with data the workers do.
 
     Attributes
     ----------
@@ -25,12 +25,13 @@ class DaskEngine(NumpyEngine):
     tasks: Tasks
 
     def __init__(self, device: str | None, precision: str) -> None:
+        super().__init__()
         self.device, self.precision = device, precision
         self.default_dtype = None if device is None else "float32"
 
-    def __reduce__(self) -> tuple[type[NumpyEngine], tuple[()]]:
-        """Travel as plain NumPy: there is one cluster, and it is spoken to from here."""
-        return NumpyEngine, ()
+    def __reduce__(self) -> tuple[type[CpuEngine], tuple[()]]:
+        """Travel without the cluster: it is spoken to from here."""
+        return CpuEngine, ()
 
     @contextmanager
     def session(self, given: Any) -> Iterator[None]:  # noqa: ARG002

@@ -12,8 +12,7 @@ import numpy as np
 
 from gwntf.core import Array
 from gwntf.engines import Engine
-from gwntf.problem import ChunkedTensor, NonnegativeTensor, khatri_rao, other_mode_product
-from gwntf.problem.chunks import BLOCK_BYTES
+from gwntf.problem import ChunkedTensor, NonnegativeTensor, chunks, khatri_rao, other_mode_product
 from gwntf.solvers.losses.dense import DenseUnfoldings
 from gwntf.solvers.losses.sweep import (
     Products,
@@ -55,7 +54,8 @@ class ChunkedPass:
     def _by_samples(self, sweep: Sweep, first: Array, other: Array) -> Swept:
         """Sweep over the blocks; what each keeps for the next sweep stays with it."""
         tensor, xp = self._tensor, self._engine.xp
-        task = replace(sweep, warm=WarmStarts(self._engine, sweep.warm.enabled))
+        kernels = (None, *sweep.kernels[1:])  # that of the samples may be large, and is of no use here
+        task = replace(sweep, kernels=kernels, warm=WarmStarts(self._engine, sweep.warm.enabled))
         found = tensor.blocks.gather(
             partial(sweep_block, sweep=task, other=other), sweep.warm.elsewhere, tensor.split(first)
         )
@@ -105,8 +105,8 @@ class _StoredColumns:
 
     def step(self, engine: Engine) -> int:
         """Return what the engine likes, but no more than a block has."""
-        length = self._file.shape[1]
-        most = BLOCK_BYTES // (length * self._file.dtype.itemsize)
+        length: int = self._file.shape[1]
+        most = chunks.BLOCK_BYTES // (length * int(self._file.dtype.itemsize))
         return max(1, min(engine.tile_columns(length), most))
 
 
@@ -153,6 +153,8 @@ def _sample_product(block: NonnegativeTensor, rest: list[Array]) -> Array:
     return DenseUnfoldings(block.engine, block).sample_product([None, *rest])
 
 
-def _filled(block: NonnegativeTensor, state: None, first: Array, rest: list[Array]) -> tuple[Any, Array, None]:
+def _filled(
+    block: NonnegativeTensor, state: None, first: Array, rest: list[Array]
+) -> tuple[Any, Array, None]:
     values, samples, others = DenseUnfoldings(block.engine, block).filled([first, *rest])
     return (values, samples), others, state

@@ -58,7 +58,9 @@ class DenseUnfoldings:
 
         def visit(rows: slice) -> tuple[Array, Array, Array]:
             model = first[rows] @ other.T
-            filled = self._rows[rows] if observed is None else xp.where(observed[rows], self._rows[rows], model)
+            filled = (
+                self._rows[rows] if observed is None else xp.where(observed[rows], self._rows[rows], model)
+            )
             residual = filled - model
             value = 0.5 * xp.sum(residual * residual, axis=1, dtype=xp.float64)
             return value, filled @ other, filled.T @ first[rows]
