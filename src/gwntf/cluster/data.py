@@ -24,11 +24,10 @@ HOST = Place(None, "highest")
 """What is asked of the data before a fit is found on the processors of the workers."""
 
 
-@dataclass(frozen=True)
 class ClusterBlocks(Blocks):
     """Blocks of samples on the workers, to which functions are sent.
 
-    Attributes
+    Parameters
     ----------
     tasks : Tasks
         Those of the session.
@@ -38,9 +37,13 @@ class ClusterBlocks(Blocks):
         A `NonnegativeTensor` in NumPy for each block.
     """
 
-    tasks: Tasks
-    slices: Sequence[slice]
-    futures: Sequence[Future]
+    def __init__(self, tasks: Tasks, slices: Sequence[slice], futures: Sequence[Future]) -> None:
+        self.tasks, self._slices, self.futures = tasks, slices, futures
+
+    @property
+    def slices(self) -> Sequence[slice]:
+        """Which samples each block has."""
+        return self._slices
 
     def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
         """Send the function to the blocks, a few at a time, and give the answers in order."""
