@@ -114,6 +114,9 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     def _loss(self, checked: Any, tensor: DataTensor) -> LossSpec:
         """Specify the loss for normalised data, given what `_check_loss` returned."""
 
+    def _check_engine(self) -> None:
+        """Check that the engine can do what is asked for."""
+
     def _check_graph(self, n_samples: int) -> csr_array | None:  # noqa: ARG002
         """Check a graph that the user gave, before any work."""
         return None
@@ -162,6 +165,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         for place, callback in enumerate(self.callbacks or ()):
             if not callable(callback):
                 raise InputError(f"callbacks[{place}]", type(callback).__name__, "a callable")
+        self._check_engine()
         engine = self._engine(X)
         with engine.session(X):
             problem, scale = self._state(X, engine)

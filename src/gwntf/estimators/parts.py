@@ -110,6 +110,11 @@ class Transport(Factorization):
     def _loss_of_new_samples(self) -> LossSpec:
         return self._wasserstein().for_new_samples()
 
+    def _check_engine(self) -> None:
+        super()._check_engine()
+        if self.engine == "dask" and self.update == "paper":
+            raise InputError("update", "'paper' with engine='dask'", "'mm' or 'multiplicative'")
+
     def _wasserstein(self) -> Wasserstein:
         adaptive = self.transport_max_iter == "auto"
         return Wasserstein(
