@@ -22,6 +22,7 @@ da = pytest.importorskip("dask.array")
 import gwntf.cluster.steps as steps  # noqa: E402
 import gwntf.estimators.base as base  # noqa: E402
 from gwntf.engines.dask.tasks import Tasks  # noqa: E402
+from tests.engines import needs_torch  # noqa: E402
 
 SHAPE = (23, 6, 5)
 GRID = [None, "grid", "grid"]
@@ -110,7 +111,9 @@ def test_fit_is_that_in_memory(name, current, monkeypatch):
     monkeypatch.setattr(steps, "CUT_EVERY", 2)
     model, X = CASES[name]
     wanted = clone(model).fit(X)
-    assert_equal_fits(clone(model).set_params(engine="dask").fit(X), wanted, 1e-4 if name == "float32" else 1e-9)
+    assert_equal_fits(
+        clone(model).set_params(engine="dask").fit(X), wanted, 1e-4 if name == "float32" else 1e-9
+    )
 
 
 def as_dask(X, folder):
@@ -158,7 +161,9 @@ def test_entries_are_checked_by_the_workers(current):
     with pytest.raises(InputError, match="negative entries"):
         GWNTF(3, engine="dask").fit(as_dask(X, None))
     with pytest.raises(InputError, match="30 NaN entries"):
-        GWNTF(3, engine="dask").fit(as_dask(np.where(np.arange(23)[:, None, None] == 7, np.nan, samples()), None))
+        GWNTF(3, engine="dask").fit(
+            as_dask(np.where(np.arange(23)[:, None, None] == 7, np.nan, samples()), None)
+        )
 
 
 class Kill:
@@ -187,7 +192,6 @@ def test_lost_worker_changes_nothing(model, every, given, current, monkeypatch):
     wanted = clone(model).fit(samples())
     kill = Kill(current, 3)
     found = clone(model).set_params(engine="dask", callbacks=[kill])
-    found.callbacks = [kill]
     found.fit(given(samples()))
     assert kill.killed not in current.run(os.getpid).values()
     assert_equal_fits(found, wanted)
@@ -221,10 +225,33 @@ def test_interrupted_fit_leaves_a_clean_cluster(current):
     assert GNCP(2, engine="dask", **FEW).fit(samples()).n_iter_ == 5
 
 
-def test_finished_fit_leaves_a_clean_cluster(current):
-    model = GWNTF(3, engine="dask", **FEW).fit(samples())
-    assert not wait_until_empty(current)
-    assert pickle.loads(pickle.dumps(model)).transform(samples()).shape == (23, 3)
+def test_finished_fit_leaves_a_clean_cluster_and_needs_it_no_more(client):
+    client.wait_for_workers(2, timeout=60)
+    with client.as_current():
+        model = GWNTF(3, engine="dask", **FEW).fit(samples())
+    assert not wait_until_empty(client)
+    with pytest.raises(ValueError, match="No global client"):
+        distributed.get_client()
+    wanted = GWNTF(3, **FEW).fit(samples())
+    found = pickle.loads(pickle.dumps(model)).transform(samples())  # noqa: S301
+    np.testing.assert_allclose(found, wanted.transform(samples()), rtol=1e-9)
+
+
+def test_scheduler_forgets_what_lies_before_a_cut(current, monkeypatch):
+    monkeypatch.setattr(steps, "CUT_EVERY", 4)
+    known = []
+    watch = [lambda news: known.append(len(left_on(current)))]
+    GWNTF(3, costs=GRID, engine="dask", max_iter=12, tol=0, callbacks=watch).fit(samples())
+    assert max(known[:4]) > min(known[:4]) > 0
+    assert max(known[8:]) <= 1.2 * max(known[:8])
+
+
+@needs_torch
+def test_workers_use_torch_where_a_device_is_named(current):
+    model = GWNTF(3, costs=GRID, graph_reg=5, dtype="float64", **FEW)
+    wanted = clone(model).fit(samples())
+    found = clone(model).set_params(engine="dask", device="cpu").fit(samples())
+    assert_equal_fits(found, wanted)
 
 
 def test_callbacks_see_factors_when_they_look(current, monkeypatch):
@@ -276,7 +303,9 @@ def test_only_small_messages_travel(current, monkeypatch):
         counts.append(len(brought))
         sent.append(moved(current))
 
-    model = GWNTF(rank, costs=GRID, graph=chain, graph_reg=5, max_iter=6, tol=0, engine="dask", callbacks=[watch])
+    model = GWNTF(
+        rank, costs=GRID, graph=chain, graph_reg=5, max_iter=6, tol=0, engine="dask", callbacks=[watch]
+    )
     model.fit(samples(shape))
     here = sum(brought[counts[0] : counts[-1]]) / 5
     between = (sent[-1] - sent[0]) / 5

@@ -11,7 +11,7 @@ from gwntf._version import __version__
 from gwntf.cli.demo import demo
 from gwntf.cli.reproduce import reproduce
 from gwntf.core import GwntfError
-from gwntf.engines import ENGINES
+from gwntf.engines import LOCAL_ENGINES
 from gwntf.experiments import known_tables
 
 
@@ -59,7 +59,7 @@ def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     command.add_argument("tables", nargs="+", metavar="TABLE", help=tables)
     command.add_argument("--runs", type=_positive, help="runs per method (default: the table's own number)")
     command.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods of the table")
-    command.add_argument("--engine", choices=ENGINES, help="where the arithmetic runs")
+    command.add_argument("--engine", choices=LOCAL_ENGINES, help="where the arithmetic runs")
     command.add_argument("--device", help='device of the engine "torch": cpu, cuda or cuda:N')
     command.add_argument("--jobs", type=_positive, help="parallel runs (default: one per core)")
     _add_output(command, Path("reproduction"))

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gwntf.cluster.work import Place, called, cut_columns, join_columns, place_block, read_block
-from gwntf.engines.dask.engine import DaskEngine
+from gwntf.engines import Engine
+from gwntf.engines.dask.engine import tasks_of
 from gwntf.engines.dask.tasks import Future, Tasks
 from gwntf.problem import ChunkedTensor, NonnegativeTensor, pieces
 from gwntf.problem.chunked_tensor import checked_tensor
@@ -46,17 +47,14 @@ class ClusterBlocks(Blocks):
         return self._slices
 
     def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
-        """Send the function to the blocks, a few at a time, and give the answers in order."""
-        most = 2 * len(self.tasks.seats())
-        waiting: deque[Future] = deque()
-        for call in self._calls(arguments):
-            if len(waiting) == most:
-                yield self.tasks.gather(waiting.popleft())
-            waiting.append(self.tasks.submit(called, function, *call))
-        while waiting:
-            yield self.tasks.gather(waiting.popleft())
+        """Send the function to the blocks, and bring the answers here one after the other."""
+        answers = deque(self.tasks.submit(called, function, *call) for call in self._calls(arguments))
+        while answers:
+            yield self.tasks.gather(answers.popleft())
 
-    def prepared(self, function: Callable[..., NonnegativeTensor], *arguments: Sequence[Any]) -> ClusterBlocks:
+    def prepared(
+        self, function: Callable[..., NonnegativeTensor], *arguments: Sequence[Any]
+    ) -> ClusterBlocks:
         """Return the blocks as a function makes them, on the same workers."""
         made = [self.tasks.submit(called, function, *call) for call in self._calls(arguments)]
         return ClusterBlocks(self.tasks, self.slices, made)
@@ -76,21 +74,21 @@ class ClusterBlocks(Blocks):
 class MappedFile:
     """A `numpy.memmap` that travels as its path."""
 
-    def __init__(self, X: np.memmap[Any, Any]) -> None:
-        self._opened = (X.filename, X.dtype, "r", X.offset, X.shape)
+    def __init__(self, X: Any) -> None:
+        self._path, self._dtype, self._offset, self._shape = X.filename, X.dtype, X.offset, X.shape
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
         """Read some samples."""
-        found: NDArray[Any] = np.memmap(*self._opened)[rows]
+        found: NDArray[Any] = np.memmap(self._path, self._dtype, "r", self._offset, self._shape)[rows]
         return found
 
 
 def as_cluster_tensor(
-    X: Any, engine: DaskEngine, *, missing: str = "error", dtype: Any = None, name: str = "X"
+    X: Any, engine: Engine, *, missing: str = "error", dtype: Any = None, name: str = "X"
 ) -> ChunkedTensor:
     """Have the workers read a memmap, a zarr array or a Dask array, and check all entries there."""
     check_source(X, name)
-    kind, tasks = fit_dtype(X, dtype), engine.tasks
+    kind, tasks = fit_dtype(X, dtype), tasks_of(engine)
     slices, parts = _dask_parts(tasks, X) if is_dask(X) else _parts(tasks, X)
     blocks = [tasks.submit(read_block, HOST, part, rows, kind) for part, rows in parts]
     return checked_tensor(ClusterBlocks(tasks, slices, blocks), X.shape, kind, engine, missing, name)
@@ -105,9 +103,9 @@ def _parts(tasks: Tasks, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
     return slices, [(source, part) for part in slices]
 
 
-def _is_file(X: np.memmap[Any, Any]) -> bool:
+def _is_file(X: Any) -> bool:
     """Whether this is what was mapped, in rows, and not a part of it."""
-    return isinstance(X.base, mmap.mmap) and X.flags.c_contiguous
+    return isinstance(X.base, mmap.mmap) and bool(X.flags.c_contiguous)
 
 
 def _dask_parts(tasks: Tasks, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
@@ -152,7 +150,10 @@ def even_slices(size: int, count: int) -> list[slice]:
 
 
 def send_blocks(tasks: Tasks, tensor: NonnegativeTensor) -> ClusterBlocks:
-    """Cut data that are here and bring a block to every thread; the scheduler keeps a copy, for when a worker is lost."""
+    """Cut data that are here and bring a block to every thread.
+
+    The scheduler keeps a copy, for when a worker is lost.
+    """
     seats = tasks.seats()
     slices = even_slices(tensor.shape[0], len(seats))
     sent = [tasks.put(tensor.of(part), near=seat) for part, seat in zip(slices, seats, strict=False)]

@@ -56,7 +56,10 @@ class SquaresIteration:
         return scaled, scale[0]
 
     def measure(
-        self, rows: list[Future], rest: Sequence[FloatArray], last: Squared | None  # noqa: ARG002
+        self,
+        rows: list[Future],
+        rest: Sequence[FloatArray],
+        last: Squared | None,  # noqa: ARG002
     ) -> tuple[Squared, ObjectiveTerms]:
         """Bring F and what the shared factors need here."""
         tasks, shared = self._tasks, self._tasks.put(list(rest))

@@ -30,7 +30,9 @@ class BlockRows:
 class Factors(Sequence[FloatArray]):
     """Factors whose first one is brought here when somebody looks at it."""
 
-    def __init__(self, samples: BlockRows | FloatArray, rest: Sequence[FloatArray], scale: FloatArray) -> None:
+    def __init__(
+        self, samples: BlockRows | FloatArray, rest: Sequence[FloatArray], scale: FloatArray
+    ) -> None:
         self._samples, self._rest, self._scale = samples, list(rest), scale
 
     def __len__(self) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,11 +13,11 @@ from gwntf.cluster.least_squares import SquaresIteration
 from gwntf.cluster.samples import BlockGraphs, BlockRows, Factors, cut_graph
 from gwntf.cluster.transport import TransportIteration
 from gwntf.cluster.work import Job, Place
-from gwntf.core import Array, FloatArray, InputError
+from gwntf.core import Array, FloatArray
 from gwntf.engines import Engine
 from gwntf.engines.dask.engine import DaskEngine
 from gwntf.engines.dask.tasks import Future
-from gwntf.problem import ChunkedTensor, NonnegativeTensor
+from gwntf.problem import ChunkedTensor, DataTensor, NonnegativeTensor
 from gwntf.solvers import ObjectiveTerms, Problem, Wasserstein
 
 CUT_EVERY = 20
@@ -108,10 +109,16 @@ class ClusterSteps:
         return [BlockRows(self.engine.tasks, state.rows), *rest], (state,), terms
 
 
-def place_on_cluster(problem: Problem, engine: Engine) -> ClusterSteps:
-    """Bring the data of a problem to the cluster of the engine."""
+def on_cluster(engine: Engine) -> Callable[[Problem, Engine], ClusterSteps]:
+    """Say how a problem is placed, having seen that the engine has a cluster with workers."""
     if not isinstance(engine, DaskEngine):
-        raise RuntimeError(f"engine {engine.name!r} has no cluster")
+        raise TypeError(f"engine {engine.name!r} has no cluster")
+    engine.tasks.seats()
+    return lambda problem, _: place_on_cluster(problem, engine)
+
+
+def place_on_cluster(problem: Problem, engine: DaskEngine) -> ClusterSteps:
+    """Bring the data of a problem to the cluster of the engine."""
     place = Place(engine.device, engine.precision)
     data = _data(problem, engine, place)
     graphs = _graphs(problem, engine, data)
@@ -119,7 +126,7 @@ def place_on_cluster(problem: Problem, engine: Engine) -> ClusterSteps:
     if not isinstance(problem.loss, Wasserstein):
         iteration = SquaresIteration(place, data, graphs, len(problem.tensor.shape))
         return ClusterSteps(engine, iteration, data.slices, np.array(iteration.sizes()))
-    job = _job(problem, place)
+    job = _job(problem.loss, problem.tensor, place)
     iteration = TransportIteration(job, data, graphs, problem.tensor.shape)
     return ClusterSteps(engine, iteration, data.slices, problem.tensor.sample_sums)
 
@@ -139,8 +146,7 @@ def _graphs(problem: Problem, engine: DaskEngine, data: BlockData) -> BlockGraph
     return cut_graph(engine.tasks, problem.graph, problem.graph_reg, data.slices, problem.tensor.dtype)
 
 
-def _job(problem: Problem, place: Place) -> Job:
+def _job(spec: Wasserstein, tensor: DataTensor, place: Place) -> Job:
     """Return what all blocks have in common; scalings are kept under the limit that holds for all of them together."""
-    spec, tensor = problem.loss, problem.tensor
-    entries = int(np.prod(tensor.shape)) * tensor.dtype.itemsize
-    return Job(place, spec, tensor.dtype, entries * len(spec.transported) <= spec.warm_limit)
+    kept = math.prod(tensor.shape) * tensor.dtype.itemsize * len(spec.transported)
+    return Job(place, spec, tensor.dtype, kept <= spec.warm_limit)

@@ -219,7 +219,7 @@ def taken(rows: FloatArray, which: Any) -> FloatArray:
 
 
 def numerator(a: FloatArray, parts: Sequence[FloatArray]) -> FloatArray:
-    """w = A(1) * R_(1) A(-1), its parts being those of samples and of columns."""
+    """W = A(1) * R_(1) A(-1), its parts being those of samples and of columns."""
     product = parts[0]
     for part in parts[1:]:
         product = product + part

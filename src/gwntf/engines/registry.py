@@ -10,7 +10,8 @@ from gwntf.engines.interchange import is_on_device, is_tensor
 from gwntf.engines.numpy_engine import NumpyEngine
 from gwntf.engines.protocol import Engine
 
-ENGINES = ("auto", "numpy", "cpu", "torch", "dask")
+LOCAL_ENGINES = ("auto", "numpy", "cpu", "torch")
+ENGINES = (*LOCAL_ENGINES, "dask")
 PRECISIONS = ("highest", "high")
 
 
@@ -45,7 +46,9 @@ def get_engine(
     if device is not None:
         raise InputError("device", f"{device!r} with engine={name!r}", "None, or engine='torch' or 'dask'")
     if precision != "highest":
-        raise InputError("precision", f"{precision!r} with engine={name!r}", "'highest', or a device of torch")
+        raise InputError(
+            "precision", f"{precision!r} with engine={name!r}", "'highest', or a device of torch"
+        )
     return _host_engine(name)
 
 

@@ -168,6 +168,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         self._check_engine()
         engine = self._engine(X)
         with engine.session(X):
+            placing = self._placing(engine)
             problem, scale = self._state(X, engine)
             stated = {name: value for name, value in vars(self).items() if name not in self.get_params()}
             with self._watching(len(models)) as callbacks:
@@ -180,7 +181,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
                     ((self._start(problem.tensor, rng), rng) for rng in rngs),
                     n_init=self.n_init,
                     callbacks=callbacks,
-                    place=self._placing(engine),
+                    place=placing,
                 )
                 for model, result in zip(models, results, strict=True):
                     model.__dict__.update(stated)
@@ -275,9 +276,9 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         """Say how a problem is placed: here, or on the cluster of the engine."""
         if engine.name != "dask":
             return placed_steps
-        from gwntf.cluster import place_on_cluster
+        from gwntf.cluster import on_cluster
 
-        return place_on_cluster
+        return on_cluster(engine)
 
     def _tensor(self, X: Any, engine: Engine, *, reset: bool) -> DataTensor:
         """Check X, bring it to the engine and fold its rows."""

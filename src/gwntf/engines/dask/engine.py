@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from gwntf.engines.cpu.engine import CpuEngine
-from gwntf.engines.dask.tasks import Tasks, session
+from gwntf.engines.dask.tasks import Tasks, current_client
+from gwntf.engines.protocol import Engine
 
 
 class DaskEngine(CpuEngine):
@@ -17,17 +18,22 @@ class DaskEngine(CpuEngine):
     ----------
     device, precision
         See `get_engine`: with which the workers get their engine.
-    tasks : Tasks
-        Those of the session.
     """
 
     name = "dask"
-    tasks: Tasks
 
     def __init__(self, device: str | None, precision: str) -> None:
         super().__init__()
         self.device, self.precision = device, precision
-        self.default_dtype = None if device is None else "float32"
+        self.default_dtype: Any = None if device is None else "float32"
+        self._tasks: Tasks | None = None
+
+    @property
+    def tasks(self) -> Tasks:
+        """Those of the session, on the client in use when they are first asked for."""
+        if self._tasks is None:
+            self._tasks = Tasks(current_client())
+        return self._tasks
 
     def __reduce__(self) -> tuple[type[CpuEngine], tuple[()]]:
         """Travel without the cluster: it is spoken to from here."""
@@ -35,6 +41,17 @@ class DaskEngine(CpuEngine):
 
     @contextmanager
     def session(self, given: Any) -> Iterator[None]:  # noqa: ARG002
-        """Find the cluster, and leave nothing on it."""
-        with session() as self.tasks:
+        """However it ends, leave nothing on the cluster."""
+        try:
             yield
+        finally:
+            if self._tasks is not None:
+                self._tasks.cancel()
+                self._tasks = None
+
+
+def tasks_of(engine: Engine) -> Tasks:
+    """Return the tasks of an engine that has a cluster."""
+    if not isinstance(engine, DaskEngine):
+        raise TypeError(f"engine {engine.name!r} has no cluster")
+    return engine.tasks

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import uuid4
 from weakref import WeakSet
@@ -24,8 +23,8 @@ _RETRIES = 2
 class Tasks:
     """The tasks of one fit.
 
-    Every task is pure and has a key of its own, so that the scheduler can run it again wherever its answer was lost; what
-    a task is given from here is kept by the scheduler with it.
+    Every task is pure and has a key of its own, so that the scheduler can run it again wherever its answer was lost;
+    what a task is given from here is kept by the scheduler with it.
     """
 
     def __init__(self, client: Client) -> None:
@@ -92,22 +91,14 @@ class Tasks:
             self.client.cancel(left, force=True)
 
 
-@contextmanager
-def session() -> Iterator[Tasks]:
-    """Give the tasks of a fit on the current client; however it ends, nothing of them is left on the cluster."""
-    tasks = Tasks(current_client())
-    try:
-        yield tasks
-    finally:
-        tasks.cancel()
-
-
 def current_client() -> Client:
     """Return the client in use, which is the last one made."""
     try:
         return get_client()
     except ValueError:
-        allowed = "a client: `from distributed import Client; client = Client()` starts workers on this machine"
+        allowed = (
+            "a client: `from distributed import Client; client = Client()` starts workers on this machine"
+        )
         raise InputError("engine", "'dask' without a cluster", allowed) from None
 
 

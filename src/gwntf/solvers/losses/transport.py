@@ -155,7 +155,9 @@ class TransportLoss:
             return self._printed_step(factors, graph)
         products = [self._pass.product(carried, factors, mode) for mode in range(len(factors))]
         rule = RULES[self.spec.update]
-        return simplex_step(self.engine, factors, products, self.spec.weight, graph, rule, self.spec.inner_iter)
+        return simplex_step(
+            self.engine, factors, products, self.spec.weight, graph, rule, self.spec.inner_iter
+        )
 
     def finish(self, factors: Sequence[Array]) -> list[Array]:
         """Leave them: the rules keep the scale (the printed one has none to keep)."""
