@@ -13,7 +13,7 @@ from sklearn.base import clone
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, fit_many, neighbor_graph
 from gwntf.core import InputError
 from gwntf.engines import get_engine
-from gwntf.problem import ChunkedTensor, NonnegativeTensor, StreamedBlocks, as_chunked_tensor, chunks, unfold
+from gwntf.problem import NonnegativeTensor, StreamedBlocks, as_chunked_tensor, chunks, unfold
 from gwntf.solvers.leading import leading_pairs
 from tests.engines import needs_torch
 
@@ -163,7 +163,7 @@ def test_chunked_fit_equals_fit_in_memory_on_every_engine(name, engine, tmp_path
 def test_float32_stays_float32_and_counts_become_float64(model, tmp_path):
     X = samples().astype(np.float32)
     model = clone(model).set_params(sample_norm=None)
-    expected, found = assert_same_fit(model, X, as_memmap(X, tmp_path), rtol=2e-3)
+    _, found = assert_same_fit(model, X, as_memmap(X, tmp_path), rtol=2e-3)
     assert {factor.dtype for factor in found.factors_} == {np.dtype(np.float32)}
     counts = np.random.default_rng(0).poisson(3.0, SHAPE)
     _, found = assert_same_fit(model, counts, as_memmap(counts, tmp_path))
@@ -310,8 +310,8 @@ def test_every_function_sent_to_a_block_can_be_pickled(name, tmp_path, monkeypat
 
     def posted(self, function, *arguments):
         sent.append(function)
-        again = pickle.loads(pickle.dumps(function))
-        return real(pickle.loads(pickle.dumps(self)), again, *pickle.loads(pickle.dumps(arguments)))
+        blocks, task, given = pickle.loads(pickle.dumps((self, function, arguments)))  # noqa: S301
+        return real(blocks, task, *given)
 
     X = samples()
     monkeypatch.setattr(StreamedBlocks, "stream", posted)
@@ -369,12 +369,10 @@ def test_what_chunked_data_do_not_have_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no observed entry in sample 4"):
         NCP(2, missing="ignore").fit(as_memmap(X, tmp_path / "empty"))
-    with pytest.raises(InputError, match="only zeros"):
-        (tmp_path / "zeros").mkdir()
-        NCP(2).fit(as_memmap(np.zeros(SHAPE), tmp_path / "zeros"))
-    with pytest.raises(InputError, match="type complex128"):
-        (tmp_path / "complex").mkdir()
-        NCP(2).fit(as_memmap(np.ones(SHAPE, complex), tmp_path / "complex"))
+    for values, message in ((np.zeros(SHAPE), "only zeros"), (np.ones(SHAPE, complex), "type complex128")):
+        (tmp_path / message).mkdir()
+        with pytest.raises(InputError, match=message):
+            NCP(2).fit(as_memmap(values, tmp_path / message))
 
 
 def test_chunks_too_long_and_shapes_not_known_are_refused_with_what_to_do(monkeypatch):
