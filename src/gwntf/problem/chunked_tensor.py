@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,9 @@ from gwntf.problem.tensor import (
     sample_norms,
     without_holes,
 )
+
+_WIDE_ENTRIES = 2**21
+"""Entries of a block that are in float64 at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,24 +248,27 @@ def _observed_sums(block: NonnegativeTensor, others: FloatArray) -> Array:
     return block.observed_sums(others)
 
 
-def _host_rows(block: NonnegativeTensor) -> FloatArray:
-    rows: FloatArray = block.on_host.rows.astype(np.float64)
-    return rows
+def _wide(block: NonnegativeTensor) -> Iterator[FloatArray]:
+    """Give the samples of a block on the host and in float64, some at a time."""
+    values = block.on_host.values
+    return (values[part].astype(np.float64) for part in block.batches(_WIDE_ENTRIES))
 
 
 def _times(block: NonnegativeTensor, matrix: FloatArray) -> FloatArray:
-    return _host_rows(block) @ matrix
+    return np.concatenate([samples.reshape(len(samples), -1) @ matrix for samples in _wide(block)])
 
 
 def _transposed_times(
     block: NonnegativeTensor, state: None, matrix: FloatArray
 ) -> tuple[None, FloatArray, None]:
-    return None, _host_rows(block).T @ matrix, state
+    parts = zip(block.batches(_WIDE_ENTRIES), _wide(block), strict=True)
+    products = (samples.reshape(len(samples), -1).T @ matrix[part] for part, samples in parts)
+    return None, reduce(add, products), state
 
 
 def _slice_products(block: NonnegativeTensor, state: None, mode: int) -> tuple[None, FloatArray, None]:
-    slices = unfold(block.on_host.values, mode).astype(np.float64)
-    return None, slices @ slices.T, state
+    slices = (unfold(samples, mode) for samples in _wide(block))
+    return None, reduce(add, (rows @ rows.T for rows in slices)), state
 
 
 def _picked(block: NonnegativeTensor, places: NDArray[np.intp]) -> FloatArray:

@@ -25,7 +25,7 @@ from gwntf.problem.blocks import pieces
 from gwntf.problem.tensor import NonnegativeTensor, check_shape
 
 BLOCK_BYTES = 2**26
-"""Bytes of a block of samples in the number type of the fit; about four blocks are held at a time."""
+"""Bytes of a block of samples in the number type of the fit; about three of them are held at a time."""
 
 _MOST = 8
 """Blocks that one chunk of the source may fill: it is read whole, whatever is wanted of it."""
@@ -123,13 +123,18 @@ class StreamedBlocks(Blocks):
         with ThreadPoolExecutor(1, thread_name_prefix="gwntf-read") as reader:
             coming = reader.submit(read, self.source, self.slices[0])
             for k in range(len(self.slices)):
-                values = coming.result()
+                block = self._placed(coming.result())
                 if k + 1 < len(self.slices):
                     coming = reader.submit(read, self.source, self.slices[k + 1])
-                block = NonnegativeTensor(self.engine.asarray(values, self.dtype), None, self.engine)
                 for change, given in self.preparations:
                     block = change(block, *(argument[k] for argument in given))
-                yield function(block, *(argument[k] for argument in arguments))
+                answer = function(block, *(argument[k] for argument in arguments))
+                del block  # or it would be there beside the next one
+                yield answer
+
+    def _placed(self, values: NDArray[Any]) -> NonnegativeTensor:
+        """Bring what was read to the engine."""
+        return NonnegativeTensor(self.engine.asarray(values, self.dtype), None, self.engine)
 
     def prepared(
         self, function: Callable[..., NonnegativeTensor], *arguments: Sequence[Any]
