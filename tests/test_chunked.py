@@ -13,6 +13,7 @@ from sklearn.base import clone
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, fit_many, neighbor_graph
 from gwntf.core import InputError
 from gwntf.engines import get_engine
+from gwntf.geometry import neighbors, stored
 from gwntf.problem import NonnegativeTensor, StreamedBlocks, as_chunked_tensor, chunks, unfold
 from gwntf.solvers.leading import leading_pairs
 from tests.engines import needs_torch
@@ -205,7 +206,7 @@ def test_near_far_cost_of_chunked_samples_equals_that_in_memory(tmp_path, monkey
     rng = np.random.default_rng(0)
     X = rng.random((6, 30))[rng.integers(0, 6, 240)] + 0.1 * rng.random((240, 30))
     for metric in ("cosine", "euclidean"):
-        model = GWNTF(3, costs=[metric, "grid"], graph_reg=0, kernel_tol=0.2, **FEW)
+        model = GWNTF(3, costs=[metric, "grid"], graph_reg=0, kernel_tol=0.2, engine="numpy", **FEW)
         expected, found = assert_same_fit(model, X, as_memmap(X, tmp_path))
         assert found.costs_[0].n_clusters == expected.costs_[0].n_clusters
         assert found.costs_[0].error == pytest.approx(expected.costs_[0].error, rel=1e-6)
@@ -233,6 +234,21 @@ def test_graph_of_chunked_samples_equals_that_in_memory(metric, weight, tmp_path
     else:
         found, expected = found.toarray(), expected.toarray()
     np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_search_among_many_samples_is_handed_short_numbers_in_a_file(tmp_path, monkeypatch):
+    handed = []
+
+    def search(features, count, metric):
+        handed.append((type(features), features.dtype, metric))
+        return np.ones((len(features), count)), np.tile(np.arange(count), (len(features), 1))
+
+    monkeypatch.setattr(neighbors, "EXACT_LIMIT", 20)
+    monkeypatch.setattr(neighbors, "find_spec", lambda name: name)
+    monkeypatch.setattr(stored, "find_spec", lambda name: name)
+    monkeypatch.setattr(neighbors, "_approximate", search)
+    neighbor_graph(as_memmap(samples(), tmp_path), 4)
+    assert handed == [(np.memmap, np.float32, "euclidean")]
 
 
 # --- the blocks -------------------------------------------------------------------------------------------------
@@ -393,8 +409,8 @@ import numpy as np
 from gwntf import GWNTF, NMF
 from gwntf.problem import chunks
 
-chunks.BLOCK_BYTES = 2**21
-X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(40_000, 32, 32))
+chunks.BLOCK_BYTES = 2**20
+X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(16_000, 32, 32))
 options = dict(max_iter=2, tol=0, random_state=0, engine="numpy")
 models = [NMF(3, **options), GWNTF(3, costs=[None] * 3, graph_reg=0, **options)]
 for model in models:
@@ -404,7 +420,7 @@ def used():
     lines = open("/proc/self/status").read().splitlines()
     return 1024 * int(next(line for line in lines if line.startswith("VmData")).split()[1])
 
-limit = used() + 64 * 2**20
+limit = used() + 40 * 2**20
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 for model in models:
     model.fit(X)
@@ -417,8 +433,8 @@ except MemoryError:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is Linux's")
-def test_fit_of_160_megabytes_has_room_in_64(tmp_path):
-    X = np.memmap(tmp_path / "x.bin", dtype=np.float32, mode="w+", shape=(40_000, 32, 32))
+def test_fit_of_64_megabytes_has_room_in_40(tmp_path):
+    X = np.memmap(tmp_path / "x.bin", dtype=np.float32, mode="w+", shape=(16_000, 32, 32))
     for start in range(0, len(X), 4000):
         X[start : start + 4000] = np.random.default_rng(start).random((4000, 32, 32), dtype=np.float32)
     X.flush()

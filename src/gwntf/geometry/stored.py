@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gwntf.core import FloatArray
+from gwntf.geometry import neighbors
 from gwntf.geometry.features import COMPARED, GraphMetric, block_features
 from gwntf.geometry.near_far import Points
-from gwntf.geometry.neighbors import EXACT_LIMIT
 from gwntf.problem import ChunkedTensor, NonnegativeTensor, pieces, temporary_rows
 
 _BATCH = 4096
@@ -30,7 +30,7 @@ def stored_features(
     There is always a last coordinate for rows of zeros. Rows are in float64, or as short as the metric makes them;
     where there are so many that pynndescent searches, which takes float32, in float32.
     """
-    if dtype is None and len(tensor) > EXACT_LIMIT and find_spec("pynndescent") is not None:
+    if dtype is None and len(tensor) > neighbors.EXACT_LIMIT and find_spec("pynndescent") is not None:
         dtype = np.float32
     file: np.memmap[Any, Any] | None = None
     found = tensor.blocks.stream(partial(_block_rows, metric=str(metric)))
