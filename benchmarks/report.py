@@ -60,7 +60,11 @@ COMPARISONS = (
 """What the README and the picture show: case, what is compared, with whom, and how the figure begins."""
 
 
-SCALING = {"sparse": ("sparse-counts", "sparse-against-dense"), "chunked": ("chunked-fit",)}
+SCALING = {
+    "sparse": ("sparse-counts", "sparse-against-dense"),
+    "chunked": ("chunked-fit",),
+    "cluster": ("cluster-scaling", "cluster-loss"),
+}
 """Cases of each part of the page on data past memory; all others are on the page on performance."""
 
 
