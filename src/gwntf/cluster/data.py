@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gwntf.cluster.homes import Homes
 from gwntf.cluster.work import Place, called, cut_columns, join_columns, place_block, read_block
 from gwntf.engines import Engine
 from gwntf.engines.dask.engine import tasks_of
@@ -89,8 +90,13 @@ def as_cluster_tensor(
     """Have the workers read a memmap, a zarr array or a Dask array, and check all entries there."""
     check_source(X, name)
     kind, tasks = fit_dtype(X, dtype), tasks_of(engine)
+    tasks.check()
     slices, parts = _dask_parts(tasks, X) if is_dask(X) else _parts(tasks, X)
-    blocks = [tasks.submit(read_block, HOST, part, rows, kind) for part, rows in parts]
+    homes = Homes(tasks, len(slices)).now()
+    blocks = [
+        tasks.submit(read_block, HOST, part, rows, kind, near=home)
+        for (part, rows), home in zip(parts, homes, strict=True)
+    ]
     return checked_tensor(ClusterBlocks(tasks, slices, blocks), X.shape, kind, engine, missing, name)
 
 
@@ -123,12 +129,13 @@ def _dask_parts(tasks: Tasks, X: Any) -> tuple[list[slice], list[tuple[Any, slic
 
 @dataclass(frozen=True)
 class BlockData:
-    """Blocks of samples on the engines of the workers, and which samples each has."""
+    """Blocks of samples on the engines of the workers, which samples each has, and where each belongs."""
 
     tasks: Tasks
     place: Place
     slices: Sequence[slice]
     blocks: Sequence[Future]
+    homes: Homes
 
     def columns(self, size: int) -> tuple[list[slice], list[Future]]:
         """Cut X_(1), which has so many columns, into blocks of columns."""
@@ -138,8 +145,9 @@ class BlockData:
                 join_columns,
                 self.place,
                 [self.tasks.submit(cut_columns, block, part) for block in self.blocks],
+                near=home,
             )
-            for part in parts
+            for part, home in zip(parts, self.homes.now(), strict=False)
         ]
         return parts, joined
 
@@ -154,13 +162,17 @@ def send_blocks(tasks: Tasks, tensor: NonnegativeTensor) -> ClusterBlocks:
 
     The scheduler keeps a copy, for when a worker is lost.
     """
-    seats = tasks.seats()
-    slices = even_slices(tensor.shape[0], len(seats))
-    sent = [tasks.put(tensor.of(part), near=seat) for part, seat in zip(slices, seats, strict=False)]
+    slices = even_slices(tensor.shape[0], len(tasks.seats()))
+    homes = Homes(tasks, len(slices)).now()
+    sent = [tasks.put(tensor.of(part), near=home) for part, home in zip(slices, homes, strict=True)]
     return ClusterBlocks(tasks, slices, sent)
 
 
 def place_blocks(blocks: ClusterBlocks, place: Place) -> BlockData:
     """Bring blocks to the engines of their workers."""
-    placed = [blocks.tasks.submit(place_block, place, block) for block in blocks.futures]
-    return BlockData(blocks.tasks, place, blocks.slices, placed)
+    homes = Homes(blocks.tasks, len(blocks.slices))
+    placed = [
+        blocks.tasks.submit(place_block, place, block, near=home)
+        for block, home in zip(blocks.futures, homes.now(), strict=True)
+    ]
+    return BlockData(blocks.tasks, place, blocks.slices, placed, homes)

@@ -33,7 +33,8 @@ class SquaresIteration:
 
     def __init__(self, place: Place, data: BlockData, graphs: BlockGraphs | None, order: int) -> None:
         self._tasks, self._place, self._graphs, self._order = data.tasks, place, graphs, order
-        self._losses = [self._tasks.submit(place_squares, place, block) for block in data.blocks]
+        self._homes = data.homes
+        self._losses = [self._tasks.submit(place_squares, block) for block in data.blocks]
 
     def sizes(self) -> list[float]:
         """1/2 |X|^2 of every block."""
@@ -64,7 +65,8 @@ class SquaresIteration:
         """Bring F and what the shared factors need here."""
         tasks, shared = self._tasks, self._tasks.put(list(rest))
         shares = [
-            tasks.submit(measure_squares, loss, a, shared) for loss, a in zip(self._losses, rows, strict=True)
+            tasks.submit(measure_squares, loss, a, shared, near=home)
+            for loss, a, home in zip(self._losses, rows, self._homes.now(), strict=True)
         ]
         lent = [] if self._graphs is None else self._graphs.lent(rows)
         smooth = [] if self._graphs is None else [self._graphs.smoothness(self._place, rows, lent)]
@@ -87,8 +89,10 @@ class SquaresIteration:
         graphs = [None] * count if self._graphs is None else self._graphs.graphs
         lent = state.lent or [[] for _ in range(count)]
         rows = [
-            self._tasks.submit(step_squares, loss, a, shared, graph, loans)
-            for loss, a, graph, loans in zip(self._losses, state.rows, graphs, lent, strict=True)
+            self._tasks.submit(step_squares, loss, a, shared, graph, loans, near=home)
+            for loss, a, graph, loans, home in zip(
+                self._losses, state.rows, graphs, lent, self._homes.now(), strict=True
+            )
         ]
         return rows, moved
 

@@ -113,7 +113,7 @@ def on_cluster(engine: Engine) -> Callable[[Problem, Engine], ClusterSteps]:
     """Say how a problem is placed, having seen that the engine has a cluster with workers."""
     if not isinstance(engine, DaskEngine):
         raise TypeError(f"engine {engine.name!r} has no cluster")
-    engine.tasks.seats()
+    engine.tasks.check()
     return lambda problem, _: place_on_cluster(problem, engine)
 
 

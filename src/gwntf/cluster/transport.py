@@ -92,8 +92,9 @@ class TransportIteration:
     ) -> tuple[Transported, ObjectiveTerms]:
         """Transport every block to the model of these factors, and bring F and R_(1)' A(1) here."""
         tasks, shared = self._tasks, self._tasks.put(list(rest))
-        samples = self._measure_samples(rows, shared, last)
-        columns = self._measure_columns(rows, shared, last)
+        homes = self._data.homes.now()
+        samples = self._measure_samples(rows, shared, last, homes)
+        columns = self._measure_columns(rows, shared, last, homes)
         lent = [] if self._graphs is None else self._graphs.lent(rows)
         total, parts, smooth = tasks.gather(
             (
@@ -107,25 +108,31 @@ class TransportIteration:
         terms = ObjectiveTerms(modes, float(numbers[-1]), float(sum(smooth)))
         return Transported(rows, samples, columns, others, lent), terms
 
-    def _measure_samples(self, rows: list[Future], shared: Future, last: Transported | None) -> list[Future]:
+    def _measure_samples(
+        self, rows: list[Future], shared: Future, last: Transported | None, homes: Sequence[str | None]
+    ) -> list[Future]:
         """Transport along all modes but the samples, if there is such a mode, or none at all."""
         if self._spec.transported == (0,):
             return []
         before = [None] * len(rows) if last is None else last.samples
         return [
-            self._tasks.submit(measure_samples, self._job, block, a, shared, kept, self._scalings)
-            for block, a, kept in zip(self._data.blocks, rows, before, strict=True)
+            self._tasks.submit(measure_samples, self._job, block, a, shared, kept, self._scalings, near=home)
+            for block, a, kept, home in zip(self._data.blocks, rows, before, homes, strict=True)
         ]
 
-    def _measure_columns(self, rows: list[Future], shared: Future, last: Transported | None) -> list[Future]:
+    def _measure_columns(
+        self, rows: list[Future], shared: Future, last: Transported | None, homes: Sequence[str | None]
+    ) -> list[Future]:
         """Transport along the samples."""
         if not self._across:
             return []
         whole = self._tasks.submit(joined, rows)
         before = [None] * len(self._parts) if last is None else last.columns
         return [
-            self._tasks.submit(measure_columns, self._job, block, whole, shared, part, kept, self._scalings)
-            for block, part, kept in zip(self._columns, self._parts, before, strict=True)
+            self._tasks.submit(
+                measure_columns, self._job, block, whole, shared, part, kept, self._scalings, near=home
+            )
+            for block, part, kept, home in zip(self._columns, self._parts, before, homes, strict=False)
         ]
 
     def advance(

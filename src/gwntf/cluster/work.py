@@ -1,10 +1,12 @@
 """What the workers do: pure functions of a block of the data, its part of the sample factor, and small matrices.
 
-Whatever travels is a NumPy array; data and scalings lie on the engine of the worker.
+Whatever travels is a NumPy array; data and scalings lie on the engine of the worker. What is large says how large it is
+(`__sizeof__`), so that the scheduler leaves it where it is.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -88,6 +90,9 @@ class Share:
     gram: FloatArray
     numbers: FloatArray
 
+    def __sizeof__(self) -> int:
+        return self.others.nbytes + self.gram.nbytes + self.numbers.nbytes
+
     def __add__(self, other: Share) -> Share:
         """Add part by part."""
         return Share(self.others + other.others, self.gram + other.gram, self.numbers + other.numbers)
@@ -110,6 +115,10 @@ class Measured:
     samples: FloatArray
     warm: Scalings
     share: Share | None
+
+    def __sizeof__(self) -> int:
+        kept = sum(int(scaling.nbytes) for scaling in self.warm.values())
+        return self.samples.nbytes + kept + sys.getsizeof(self.share)
 
 
 def called(function: Callable[..., Any], block: NonnegativeTensor, *arguments: Any) -> Any:
@@ -270,21 +279,34 @@ def smoothness(place: Place, a: FloatArray, graph: SampleGraph, lent: Sequence[F
         return float(penalty(engine, rows, replace(graph, edges=edges)))
 
 
-def place_squares(place: Place, block: NonnegativeTensor) -> FrobeniusLoss:
+@dataclass(frozen=True)
+class Squares:
+    """The least-squares loss of a block."""
+
+    loss: FrobeniusLoss
+    block: NonnegativeTensor
+
+    def __reduce__(self) -> Any:
+        return place_squares, (self.block,)
+
+    def __sizeof__(self) -> int:
+        return sys.getsizeof(self.block)
+
+
+def place_squares(block: NonnegativeTensor) -> Squares:
     """Place the least-squares loss of a block."""
-    placed = place_block(place, block)
-    with placed.engine.session(None):
-        return FrobeniusLoss(placed.engine, placed)
+    with block.engine.session(None):
+        return Squares(FrobeniusLoss(block.engine, block), block)
 
 
-def size_of_squares(loss: FrobeniusLoss) -> float:
+def size_of_squares(squares: Squares) -> float:
     """1/2 |X|^2 of a block."""
-    return float(loss.sample_scales.sum())
+    return float(squares.loss.sample_scales.sum())
 
 
-def measure_squares(loss: FrobeniusLoss, a: FloatArray, rest: Sequence[FloatArray]) -> Share:
+def measure_squares(squares: Squares, a: FloatArray, rest: Sequence[FloatArray]) -> Share:
     """1/2 |X - X^|^2 of a block, X_(1)' A(1) and A(1)' A(1)."""
-    engine = loss.engine
+    loss, engine = squares.loss, squares.loss.engine
     with engine.session(None), engine.quiet():
         factors = [engine.asarray(factor) for factor in (a, *rest)]
         found = loss.evaluate(factors)
@@ -293,14 +315,14 @@ def measure_squares(loss: FrobeniusLoss, a: FloatArray, rest: Sequence[FloatArra
 
 
 def step_squares(
-    loss: FrobeniusLoss,
+    squares: Squares,
     a: FloatArray,
     rest: Sequence[FloatArray],
     graph: SampleGraph | None,
     lent: Sequence[FloatArray],
 ) -> FloatArray:
     """Update the rows of a block, the other factors having been updated."""
-    engine = loss.engine
+    loss, engine = squares.loss, squares.loss.engine
     with engine.session(None), engine.quiet():
         here = None if graph is None else _with_neighbors(engine, graph, a, lent)
         factors = [engine.asarray(factor) for factor in (a, *rest)]

@@ -60,6 +60,9 @@ class SampleGraph:
     degree: Array
     edges: tuple[Array, Array, Array]
 
+    def __sizeof__(self) -> int:
+        return int(self.degree.nbytes + 2 * sum(part.nbytes for part in self.edges))
+
 
 def neighbor_graph(
     X: Any,

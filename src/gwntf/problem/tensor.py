@@ -35,6 +35,13 @@ class NonnegativeTensor:
     observed: Array | None = None
     engine: Engine = field(default_factory=lambda: get_engine("numpy"))
 
+    def __reduce__(self) -> tuple[type[NonnegativeTensor], tuple[Any, ...]]:
+        """Travel without what can be had again."""
+        return NonnegativeTensor, (self.values, self.observed, self.engine)
+
+    def __sizeof__(self) -> int:
+        return int(self.values.nbytes) + (0 if self.observed is None else int(self.observed.nbytes))
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the values."""

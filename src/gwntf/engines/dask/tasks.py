@@ -78,11 +78,13 @@ class Tasks:
 
     def seats(self) -> list[str]:
         """Return the workers, each as often as it has threads."""
-        found = [worker for worker, threads in self.client.nthreads().items() for _ in range(threads)]
-        if not found:
+        return [worker for worker, threads in self.client.nthreads().items() for _ in range(threads)]
+
+    def check(self) -> None:
+        """Refuse a cluster without workers."""
+        if not self.seats():
             allowed = "a cluster with workers: client.wait_for_workers(1) waits for one"
             raise InputError("engine", "'dask' with a cluster that has no workers", allowed)
-        return found
 
     def cancel(self) -> None:
         """Call off everything that somebody still holds."""
