@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import fits, gpu, long_modes, memory, peers, scores, short_modes, sparse_counts
+from benchmarks import (
+    chunked,
+    cluster,
+    fits,
+    gpu,
+    long_modes,
+    memory,
+    peers,
+    scores,
+    short_modes,
+    sparse_counts,
+)
 from benchmarks.harness import save
 from benchmarks.report import write_report
 
 CASES = {
     case.__name__.replace("_", "-"): case
-    for module in (short_modes, long_modes, scores, fits, peers, memory, sparse_counts)
+    for module in (short_modes, long_modes, scores, fits, peers, memory, sparse_counts, chunked, cluster)
     for case in module.CASES
 }
 

@@ -60,17 +60,22 @@ COMPARISONS = (
 """What the README and the picture show: case, what is compared, with whom, and how the figure begins."""
 
 
-SCALING = ("sparse-counts", "sparse-against-dense")
-"""Cases of the page on data past memory; all others are on the page on performance."""
+SCALING = {
+    "sparse": ("sparse-counts", "sparse-against-dense"),
+    "chunked": ("chunked-fit",),
+    "cluster": ("cluster-scaling", "cluster-loss"),
+}
+"""Cases of each part of the page on data past memory; all others are on the page on performance."""
 
 
 def write_report(names: Sequence[str]) -> None:
     """Write what the results on disk say, case by case: the page, its picture and the table of the README."""
     paths = {name: RESULTS / f"{name}.json" for name in names}
     found = {n: json.loads(path.read_text(encoding="utf-8")) for n, path in paths.items() if path.exists()}
-    scaling = {name: found.pop(name) for name in SCALING if name in found}
+    for part, cases in SCALING.items():
+        held = {name: found.pop(name) for name in cases if name in found}
+        replace_between(DOCS / "scaling.md", part, body(held))
     replace_between(DOCS / "performance.md", "results", body(found))
-    replace_between(DOCS / "scaling.md", "sparse", body(scaling))
     replace_between(DOCS.parent / "README.md", "speed", _speed(found))
     _picture(_compared(found), DOCS / "images" / "performance.png")
 

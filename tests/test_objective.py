@@ -64,7 +64,7 @@ def test_gradient_equals_finite_differences(shape, modes):
     products = [samples, *other_mode_products(others, factors)]
     for mode, factor in enumerate(factors):
         others = [a.sum(axis=0) for n, a in enumerate(factors) if n != mode]
-        gradient = loss.weight * (np.prod(others, axis=0) - products[mode])
+        gradient = loss.spec.weight * (np.prod(others, axis=0) - products[mode])
         if mode == 0:
             gradient = gradient + graph.weight * (graph.degree * factor - graph.matrix @ factor)
         for index in [(0, 0), (1, 2), (factor.shape[0] - 1, 1)]:

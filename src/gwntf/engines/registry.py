@@ -10,7 +10,8 @@ from gwntf.engines.interchange import is_on_device, is_tensor
 from gwntf.engines.numpy_engine import NumpyEngine
 from gwntf.engines.protocol import Engine
 
-ENGINES = ("auto", "numpy", "cpu", "torch")
+LOCAL_ENGINES = ("auto", "numpy", "cpu", "torch")
+ENGINES = (*LOCAL_ENGINES, "dask")
 PRECISIONS = ("highest", "high")
 
 
@@ -21,11 +22,12 @@ def get_engine(
 
     Parameters
     ----------
-    name : {"auto", "numpy", "cpu", "torch"}
+    name : {"auto", "numpy", "cpu", "torch", "dask"}
         "auto" is torch where a device is asked for or the data are a tensor or on a device; otherwise the compiled
-        engine where numba is installed, else the reference.
+        engine where numba is installed, else the reference. "dask" sends the work to a cluster, whose workers
+        take "auto".
     device : str, optional
-        For torch: "cpu", "cuda" or "cuda:N"; by default that of the data.
+        For torch, here or on the workers: "cpu", "cuda" or "cuda:N"; by default that of the data.
     precision : {"highest", "high"}
         For torch: whether matrix products on a GPU may use TF32.
     given : object, optional
@@ -39,10 +41,14 @@ def get_engine(
         name = "torch"
     if name == "torch":
         return _torch_engine(device, precision, given)
+    if name == "dask" and (device is not None or precision == "highest"):
+        return _dask_engine(device, precision)
     if device is not None:
-        raise InputError("device", f"{device!r} with engine={name!r}", "None, or engine='torch'")
+        raise InputError("device", f"{device!r} with engine={name!r}", "None, or engine='torch' or 'dask'")
     if precision != "highest":
-        raise InputError("precision", f"{precision!r} with engine={name!r}", "'highest', or engine='torch'")
+        raise InputError(
+            "precision", f"{precision!r} with engine={name!r}", "'highest', or a device of torch"
+        )
     return _host_engine(name)
 
 
@@ -55,6 +61,15 @@ def _host_engine(name: str) -> Engine:
     from gwntf.engines.cpu.engine import CpuEngine
 
     return CpuEngine()
+
+
+def _dask_engine(device: str | None, precision: str) -> Engine:
+    missing = [name for name in ("distributed", "numba") if find_spec(name) is None]
+    if missing:
+        raise MissingLibraryError(f"engine='dask' needs {missing[0]}: pip install 'gwntf[dask]'")
+    from gwntf.engines.dask.engine import DaskEngine
+
+    return DaskEngine(device, precision)
 
 
 def _torch_engine(device: str | None, precision: str, given: Any) -> Engine:

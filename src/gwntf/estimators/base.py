@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
@@ -24,6 +24,7 @@ from gwntf.estimators.labels import ASSIGN_LABELS, Training, check_clusters
 from gwntf.estimators.notices import tell_alone, tell_empty_components, tell_status, tell_uneven
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples, estimator_data
 from gwntf.problem import (
+    ChunkedTensor,
     DataTensor,
     KruskalRows,
     SparseTensor,
@@ -35,11 +36,13 @@ from gwntf.solvers import (
     INITS,
     Callback,
     Checkpoint,
+    Iterations,
     LossSpec,
     Problem,
     ProgressBar,
     Result,
     Stopping,
+    placed_steps,
     solve_each,
 )
 
@@ -116,6 +119,12 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     def _loss(self, checked: Any, tensor: DataTensor) -> LossSpec:
         """Specify the loss for normalised data, given what `_check_loss` returned."""
 
+    def _check_engine(self) -> None:
+        """Check that the engine can do what is asked for."""
+        if self.engine == "dask" and self.checkpoint is not None:
+            allowed = "None: what a lost worker held is found again, and a lost client needs another fit"
+            raise InputError("checkpoint", "a file with engine='dask'", allowed)
+
     def _check_graph(self, n_samples: int) -> csr_array | None:  # noqa: ARG002
         """Check a graph that the user gave, before any work."""
         return None
@@ -142,9 +151,10 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or sparse array of shape (n_samples, I_1, ..., I_{N-1})
+        X : array-like, sparse array or chunked array of shape (n_samples, I_1, ..., I_{N-1})
             Nonnegative data, samples first. SciPy sparse matrices and arrays of the `sparse` library are never made
-            dense (`docs/scaling.md`). A torch tensor stays on its device, and so do the results. With
+            dense, and a `numpy.memmap`, zarr or Dask array is read a block of samples at a time, never whole
+            (`docs/scaling.md`). A torch tensor stays on its device, and so do the results. With
             ``missing="ignore"`` NaN, or the mask of a NumPy masked array, says that an entry was not observed; so it is
             wherever a method takes X.
         y : None
@@ -170,9 +180,11 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         """Fit each of some models that differ in nothing but their random numbers; this one states the problem."""
         self._validate_params()
         self._check_callbacks()
+        self._check_engine()
         checkpoint = as_checkpoint(self.checkpoint)
         engine = self._engine(X)
         with engine.session(X):
+            placing = self._placing(engine)
             problem, scale = self._state(X, engine)
             keeper = keeper_of(models, checkpoint, problem, scale, engine)
             stated = {name: value for name, value in vars(self).items() if name not in self.get_params()}
@@ -188,6 +200,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
                     n_init=self.n_init,
                     callbacks=callbacks,
                     keeper=keeper,
+                    place=placing,
                 )
                 for model, result in zip(models, results, strict=True):
                     model.__dict__.update(stated)
@@ -202,12 +215,12 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.init, str):
             as_factors(self.init, shape, self.n_components)
         tensor, scale = raw.normalised(self.sample_norm)
-        if not bool(engine.xp.any(tensor.values > 0)):
+        if not tensor.mass > 0:
             raise InputError("X", "only zeros", "data with some mass")
         if self.sample_norm is None:
-            largest, mass = float(tensor.values.max()), float(tensor.sample_sums.sum())
-            check_unscaled(tensor.dtype, largest, mass, self._degrees)
-            tell_uneven(engine.to_numpy(tensor.sample_sums))
+            sums = engine.to_numpy(tensor.sample_sums)
+            check_unscaled(tensor.dtype, tensor.largest, float(sums.sum()), self._degrees)
+            tell_uneven(sums)
         loss = self._loss(checked, tensor)
         self.graph_, graph_reg = self._build_graph(given, tensor)
         problem = Problem(tensor, loss, self.graph_, graph_reg)
@@ -304,6 +317,14 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         """Return the engine for these data."""
         return get_engine(self.engine, device=self.device, precision=self.precision, given=given)
 
+    def _placing(self, engine: Engine) -> Callable[[Problem, Engine], Iterations]:
+        """Say how a problem is placed: here, or on the cluster of the engine."""
+        if engine.name != "dask":
+            return placed_steps
+        from gwntf.cluster import on_cluster
+
+        return on_cluster(engine)
+
     def _tensor(self, X: Any, engine: Engine, *, reset: bool) -> DataTensor:
         """Check X, bring it to the engine and fold its rows."""
         dtype = self.dtype or engine.default_dtype
@@ -317,7 +338,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             self._layout, self.sample_shape_ = layout, tuple(sample_shape)
         elif layout != self._layout:
             raise InputError("X", f"samples of shape {layout}", f"shape {self._layout}")
-        if isinstance(folded, SparseTensor):
+        if isinstance(folded, SparseTensor | ChunkedTensor):
             return folded
         return check_values(engine, folded, missing=self.missing)
 

@@ -12,7 +12,7 @@ from gwntf.core import Array
 from gwntf.engines import Engine
 from gwntf.estimators.records import MODEL_RECORDS, SESSION
 from gwntf.io import fingerprint
-from gwntf.problem import DataTensor, SparseTensor
+from gwntf.problem import ChunkedTensor, DataTensor, SparseTensor
 from gwntf.solvers import Checkpoint, Keeper, Problem
 
 
@@ -57,6 +57,8 @@ def _seed(random_state: Any) -> Any:
 
 
 def _data(tensor: DataTensor) -> Any:
+    if isinstance(tensor, ChunkedTensor):
+        return tensor.shape, tensor.engine.to_numpy(tensor.sample_sums)
     if isinstance(tensor, SparseTensor):
         return tensor.shape, tensor.places, tensor.values
     return tensor.shape, tensor.values, tensor.observed

@@ -24,7 +24,6 @@ from gwntf.problem import (
     SparseTensor,
     as_real_array,
     check_unscaled,
-    fill_missing,
     khatri_rao,
 )
 from gwntf.solvers import LossSpec, Problem, Stopping, project
@@ -265,7 +264,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """Fill the holes of samples with their model, in the layout of the X of `fit`."""
         if isinstance(tensor, SparseTensor):
             raise InputError("X", "a sparse array, whose entries all count as observed", "a dense array")
-        return fill_missing(tensor, self._rows(embedding, scale, tensor)).reshape(-1, *self._layout)
+        return tensor.filled(self._rows(embedding, scale, tensor)).reshape(-1, *self._layout)
 
     def _embed(self, X: Any, engine: Engine) -> tuple[Array, Array, DataTensor]:
         """Embedding and scale of new samples, and the samples as a tensor."""

@@ -37,8 +37,8 @@ def choose_graph(
     Where entries are missing, or the data are sparse, only the cosine can be measured.
     """
     leads = {"cosine": 0.0}
-    if not isinstance(tensor, SparseTensor) and tensor.observed is None:
-        leads = IMAGES if sum(size > 1 for size in tensor.values.shape[1:]) > 1 else ROWS
+    if not isinstance(tensor, SparseTensor) and tensor.complete:
+        leads = IMAGES if sum(size > 1 for size in tensor.shape[1:]) > 1 else ROWS
     graphs = {name: neighbor_graph(tensor, n_neighbors, weight=weight, metric=name) for name in leads}
     rng = check_random_state(random_state)
     seeds = [int(seed) for seed in rng.randint(np.iinfo(np.int32).max, size=_SEEDS)]

@@ -114,13 +114,15 @@ class GWNTF(Graph, PerModeTransport):
         Whether `fit_predict` then moves single samples to clusters of their neighbours for as long as that
         raises the modularity of the labels on the graph. It does the same to a spectral clustering of the graph
         and keeps those labels whose modularity is higher.
-    engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
+    engine : {"auto", "cpu", "numpy", "torch", "dask"}, default="auto"
         Where the arithmetic runs: "cpu" is compiled and uses all cores (the first fit compiles, which takes
         some seconds and is kept on disk), "numpy" is the reference, "torch" runs the whole fit on a GPU or any
-        other device that `device` names (see `docs/gpu.md`). "auto" is "torch" for tensors and where a device is
+        other device that `device` names (see `docs/gpu.md`), "dask" runs it on the workers of the current
+        `distributed.Client` (see `docs/scaling.md`). "auto" is "torch" for tensors and where a device is
         given, else "cpu" where numba is installed.
     device : str, optional
-        For "torch": "cpu", "cuda" or "cuda:N"; by default that of a tensor X, and "cpu" for other X.
+        For "torch": "cpu", "cuda" or "cuda:N"; by default that of a tensor X, and "cpu" for other X. For "dask":
+        the same, on every worker, which then uses torch.
     dtype : {"float32", "float64"}, optional
         Number type; by default that of X, and float32 with engine "torch".
     precision : {"highest", "high"}, default="highest"

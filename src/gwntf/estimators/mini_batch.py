@@ -227,7 +227,7 @@ class MiniBatchGWNTF(PerModeTransport):
         if not isinstance(self.init, str):
             as_factors(self.init, (len(self.init[0]), *raw.shape[1:]), self.n_components)
         tensor, scale = raw.normalised(self.sample_norm)
-        if not bool(engine.xp.any(tensor.values > 0)):
+        if not tensor.mass > 0:
             raise InputError("X", "only zeros in the first batch", "data with some mass")
         self._loss(checked, tensor)
         self.graph_ = None

@@ -31,7 +31,7 @@ from gwntf.geometry import (
     neighbor_graph,
 )
 from gwntf.geometry.costs import COMPARED_COSTS, SAMPLE_MODE_LIMIT
-from gwntf.problem import DataTensor, NonnegativeTensor, SparseTensor, fold_samples
+from gwntf.problem import ChunkedTensor, DataTensor, NonnegativeTensor, SparseTensor, fold_samples
 from gwntf.solvers import INITS, UPDATES, Frobenius, LossSpec, Wasserstein, resolve_long_costs, with_mass_of
 from gwntf.transport import TransportLimits
 
@@ -132,6 +132,11 @@ class Transport(Factorization):
 
     def _loss_of_new_samples(self) -> LossSpec:
         return self._wasserstein().for_new_samples()
+
+    def _check_engine(self) -> None:
+        super()._check_engine()
+        if self.engine == "dask" and self.update == "paper":
+            raise InputError("update", "'paper' with engine='dask'", "'mm' or 'multiplicative'")
 
     def _wasserstein(self) -> Wasserstein:
         adaptive = self.transport_max_iter == "auto"
@@ -253,6 +258,8 @@ class Graph(Factorization):
         """Bring the samples to the host and give dense ones their own axes, whatever the order of the model."""
         if isinstance(tensor, SparseTensor):
             return tensor
+        if isinstance(tensor, ChunkedTensor):
+            return tensor.reshape(len(tensor), *self.sample_shape_)
         host, shape = tensor.on_host, (-1, *self.sample_shape_)
         observed = None if host.observed is None else host.observed.reshape(shape)
         return NonnegativeTensor(host.values.reshape(shape), observed)
@@ -278,7 +285,8 @@ class Graph(Factorization):
 
 
 def _dense(tensor: DataTensor) -> NonnegativeTensor:
-    """Refuse to tie sparse samples to those of the fit."""
-    if isinstance(tensor, SparseTensor):
-        raise InputError("extend_graph", "True with a sparse array", "False")
-    return tensor
+    """Refuse to tie sparse samples to those of the fit, or any to samples that are not in memory."""
+    if isinstance(tensor, NonnegativeTensor):
+        return tensor
+    kind = "sparse" if isinstance(tensor, SparseTensor) else "chunked"
+    raise InputError("extend_graph", f"True with a {kind} array", "False")

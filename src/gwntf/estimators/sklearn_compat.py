@@ -16,11 +16,14 @@ from gwntf.core import InputError
 from gwntf.engines import Engine, is_foreign, to_host
 from gwntf.problem import (
     SparseTensor,
+    as_chunked_tensor,
     as_sparse_tensor,
     check_largest,
     check_shape,
+    is_chunked,
     is_sparse,
     masked_to_nan,
+    whole_or_streamed,
 )
 
 __all__ = [
@@ -43,11 +46,23 @@ def estimator_data(
 
     An array that another library than NumPy holds for an engine that knows it stays where it is; its entries are
     looked at later. Everything else is checked as scikit-learn does, but for a masked array, whose mask scikit-learn
-    would drop: it becomes an array with NaN in its place. A sparse array becomes a `SparseTensor`. Entries must be
-    what the number type holds; where samples are to be `scaled`, those of every sample.
+    would drop: it becomes an array with NaN in its place. A sparse array becomes a `SparseTensor`, and a memmap, zarr
+    or Dask array of more than one block a `ChunkedTensor`, all of whose entries are looked at. Entries must be what the
+    number type holds; where samples are to be `scaled`, those of every sample.
     """
     if is_sparse(X):
         return _sparse_data(estimator, X, engine=engine, reset=reset, dtype=dtype, scaled=scaled)
+    if engine.name == "dask" and is_chunked(X):
+        from gwntf.cluster import as_cluster_tensor
+
+        tensor = as_cluster_tensor(X, engine, missing=missing, dtype=dtype)
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return tensor
+    X, streamed = whole_or_streamed(X, dtype)
+    if streamed:
+        tensor = as_chunked_tensor(X, engine, missing=missing, dtype=dtype)
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return tensor
     X = masked_to_nan(X, missing=missing)
     shape = getattr(X, "shape", ())
     if 0 in shape[2:]:  # scikit-learn looks at the first two axes only
@@ -94,8 +109,8 @@ def _sparse_data(
     estimator: Any, X: Any, *, engine: Engine, reset: bool, dtype: str | None, scaled: bool
 ) -> SparseTensor:
     """Check a sparse array and note or compare its features."""
-    if engine.name == "torch":
-        raise InputError("engine", "'torch' with a sparse array", "'cpu' or 'numpy'")
+    if engine.name in ("torch", "dask"):
+        raise InputError("engine", f"{engine.name!r} with a sparse array", "'cpu' or 'numpy'")
     tensor = as_sparse_tensor(X, engine=engine)
     check_largest(tensor.sample_tops, dtype or tensor.dtype, every=scaled)
     validate_data(estimator, X, reset=reset, skip_check_array=True)

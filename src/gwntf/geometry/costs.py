@@ -11,8 +11,8 @@ import numpy as np
 
 from gwntf.core import FloatArray, InputError
 from gwntf.geometry.near_far import NearFarCost
-from gwntf.geometry.pairwise import pairwise_distances
-from gwntf.problem import DataTensor, SparseTensor, as_real_array, unfold
+from gwntf.geometry.pairwise import distances_of, pairwise_distances
+from gwntf.problem import ChunkedTensor, DataTensor, SparseTensor, as_real_array, unfold
 
 CostFunction: TypeAlias = Callable[[DataTensor, int], FloatArray]
 
@@ -155,6 +155,11 @@ def _between_slices(tensor: DataTensor, mode: int, metric: str) -> FloatArray:
     """Distances between the slices of the data along a mode, over the entries that both have."""
     if isinstance(tensor, SparseTensor):
         return pairwise_distances(tensor.slices(mode), None, metric)
+    if isinstance(tensor, ChunkedTensor):
+        if not tensor.complete:
+            allowed = "None, 'grid', 'grid2' or a matrix of your own"
+            raise InputError(f"costs[{mode}]", f"{metric!r} with entries missing from chunked data", allowed)
+        return distances_of(tensor.slice_products(mode), metric)
     host = tensor.on_host
     observed = None if host.observed is None else unfold(host.observed, mode)
     return pairwise_distances(unfold(host.values, mode), observed, metric)

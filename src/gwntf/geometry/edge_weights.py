@@ -10,7 +10,8 @@ from sklearn.preprocessing import normalize
 
 from gwntf.core import FloatArray
 from gwntf.geometry.pairwise import near_one
-from gwntf.problem import DataTensor, NonnegativeTensor, SparseTensor
+from gwntf.geometry.stored import neighbor_cosines
+from gwntf.problem import ChunkedTensor, DataTensor, NonnegativeTensor, SparseTensor
 
 GRAPH_WEIGHTS = ("binary", "cosine", "self-tuning")
 
@@ -35,6 +36,8 @@ def edge_weights(
     if weight == "self-tuning":
         return _self_tuning(distance, own.scale[:, None] * other.scale[index])
     if weight == "cosine":
+        if isinstance(own.tensor, ChunkedTensor) or isinstance(other.tensor, ChunkedTensor):
+            return _chunked_cosines(own.tensor, index)
         if isinstance(own.tensor, SparseTensor) or isinstance(other.tensor, SparseTensor):
             return _sparse_cosines(own.tensor, index)
         return _cosines(own.tensor, other.tensor, index)
@@ -68,6 +71,13 @@ def _sparse_cosines(tensor: DataTensor, index: NDArray[np.intp]) -> FloatArray:
     shared = [rows.multiply(rows[column]).sum(axis=1) for column in index.T]
     cosines: FloatArray = np.clip(np.stack(shared, axis=1), 0, 1)
     return cosines
+
+
+def _chunked_cosines(tensor: DataTensor, index: NDArray[np.intp]) -> FloatArray:
+    """Cosine of every sample of a chunked tensor with its neighbours among them."""
+    if not isinstance(tensor, ChunkedTensor):
+        raise TypeError("samples that go by in blocks are compared with each other only")
+    return neighbor_cosines(tensor, index)
 
 
 def observed_rows(tensor: NonnegativeTensor) -> tuple[FloatArray, NDArray[np.bool_]]:

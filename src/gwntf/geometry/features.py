@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 
 from gwntf.core import FloatArray, InputError
 from gwntf.geometry.neighbors import directions, sparse_directions
-from gwntf.problem import DataTensor, NonnegativeTensor, SparseTensor, as_real_array
+from gwntf.problem import ChunkedTensor, DataTensor, NonnegativeTensor, SparseTensor, as_real_array
 
 GRAPH_METRICS = (
     "cosine",
@@ -35,6 +35,9 @@ GRAPH_METRICS = (
     "orientation-fine",
     "wasserstein",
 )
+
+COMPARED = {"wasserstein": "manhattan"}
+"""How rows of a metric are compared, where it is not by their Euclidean distance."""
 
 GraphMetric: TypeAlias = str | Callable[[FloatArray], Any]
 
@@ -59,29 +62,39 @@ def sparse_features(tensor: SparseTensor, metric: GraphMetric) -> csr_array:
 
 def graph_features(tensor: NonnegativeTensor, metric: GraphMetric) -> tuple[FloatArray, str]:
     """Return one row per sample and how rows are compared: "euclidean" or "manhattan"."""
+    if callable(metric):
+        return _called(metric, tensor.values.astype(np.float64)), "euclidean"
+    return block_features(tensor, metric)[0], COMPARED.get(metric, "euclidean")
+
+
+def block_features(tensor: NonnegativeTensor, metric: str) -> tuple[FloatArray, int]:
+    """Return one row per sample, for a named metric, and its width without a coordinate for rows of zeros."""
     samples = tensor.values.astype(np.float64)
     rows = samples.reshape(len(samples), -1)
-    if callable(metric):
-        return _called(metric, samples), "euclidean"
-    if metric == "cosine":
-        return directions(rows), "euclidean"
-    if metric == "euclidean":
-        return rows, "euclidean"
     if metric == "gradient":
-        return directions(_edges(samples).reshape(len(samples), -1)), "euclidean"
-    if metric in _PLACES:
+        rows = _edges(samples).reshape(len(samples), -1)
+    elif metric in _PLACES:
         step = max(1, _BLOCK_ENTRIES // samples[0].size)
         blocks = [samples[start : start + step] for start in range(0, len(samples), step)]
-        return directions(np.concatenate([_orientations(b, _PLACES[metric]) for b in blocks])), "euclidean"
-    return _cumulative(samples), "manhattan"
+        rows = np.concatenate([_orientations(block, _PLACES[metric]) for block in blocks])
+    elif metric == "wasserstein":
+        rows = _cumulative(samples)
+    return (rows if metric in ("euclidean", "wasserstein") else directions(rows)), rows.shape[1]
 
 
 def check_complete(tensor: DataTensor, metric: GraphMetric) -> None:
-    """Refuse metrics that need every entry where some are missing, or only nonzero ones are held."""
+    """Refuse metrics that need every entry where some are missing, or not all are in memory."""
+    given = "a callable" if callable(metric) else repr(metric)
+    if isinstance(tensor, ChunkedTensor):
+        if not tensor.complete:
+            raise InputError(
+                "graph", "None with entries missing from chunked data", "a ready graph, or graph_reg=0"
+            )
+        if callable(metric):
+            raise InputError("graph_metric", "a callable with chunked data", "a named metric")
+        return
     sparse = isinstance(tensor, SparseTensor)
-    limited = sparse or tensor.observed is not None
-    if limited and (callable(metric) or metric not in ("cosine", "euclidean")):
-        given = "a callable" if callable(metric) else repr(metric)
+    if (sparse or not tensor.complete) and (callable(metric) or metric not in ("cosine", "euclidean")):
         why = "a sparse tensor" if sparse else "missing entries"
         raise InputError("graph_metric", f"{given} with {why}", "'cosine' or 'euclidean'")
 

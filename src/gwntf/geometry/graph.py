@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse, triu
 
 from gwntf.core import Array, FloatArray, InputError
-from gwntf.engines import Engine
+from gwntf.engines import Engine, get_engine
 from gwntf.geometry.edge_weights import GRAPH_WEIGHTS, SCALE_NEIGHBOR, Ends, edge_weights
 from gwntf.geometry.features import (
     GRAPH_METRICS,
@@ -22,14 +22,18 @@ from gwntf.geometry.features import (
 )
 from gwntf.geometry.neighbors import nearest_rows
 from gwntf.geometry.pairwise import NOISE, pairwise_distances, row_length
+from gwntf.geometry.stored import stored_features
 from gwntf.problem import (
+    ChunkedTensor,
     DataTensor,
     NonnegativeTensor,
     SparseTensor,
+    as_chunked_tensor,
     as_real_array,
     as_sparse_tensor,
     as_tensor,
     is_sparse,
+    whole_or_streamed,
 )
 
 _BLOCK_ENTRIES = 2**24
@@ -56,6 +60,9 @@ class SampleGraph:
     degree: Array
     edges: tuple[Array, Array, Array]
 
+    def __sizeof__(self) -> int:
+        return int(self.degree.nbytes + 2 * sum(part.nbytes for part in self.edges))
+
 
 def neighbor_graph(
     X: Any,
@@ -72,8 +79,9 @@ def neighbor_graph(
 
     Parameters
     ----------
-    X : array-like or sparse array of shape (n_samples, I_1, ..., I_{N-1})
-        Nonnegative data, samples first. Samples of a sparse array are compared by "cosine" or "euclidean".
+    X : array-like, sparse array or chunked array of shape (n_samples, I_1, ..., I_{N-1})
+        Nonnegative data, samples first. Samples of a sparse array are compared by "cosine" or "euclidean"; a
+        `numpy.memmap`, zarr or Dask array is read a block at a time.
     n_neighbors : int
         p; at most the number of other samples is used.
     weight : {"binary", "cosine", "self-tuning"}
@@ -116,10 +124,15 @@ def neighbor_graph(
 
 
 def _as_samples(X: Any, missing: str) -> DataTensor:
-    """Check data, dense or sparse, unless they have been."""
-    if isinstance(X, NonnegativeTensor | SparseTensor):
+    """Check data, dense, sparse or chunked, unless they have been."""
+    if isinstance(X, NonnegativeTensor | SparseTensor | ChunkedTensor):
         return X
-    return as_sparse_tensor(X) if is_sparse(X) else as_tensor(X, missing=missing)
+    if is_sparse(X):
+        return as_sparse_tensor(X)
+    whole, streamed = whole_or_streamed(X)
+    if streamed:
+        return as_chunked_tensor(X, get_engine("numpy"), missing=missing)
+    return as_tensor(whole, missing=missing)
 
 
 def _check_choices(n_neighbors: Any, weight: Any, metric: Any, missing: Any) -> None:
@@ -183,6 +196,10 @@ def nearest_samples(
         rows = sparse_features(tensor, metric)
         distance, index = nearest_rows(rows, count)
         length = row_length(rows)
+    elif isinstance(tensor, ChunkedTensor):
+        stored, compared = stored_features(tensor, metric)
+        distance, index = nearest_rows(stored, count, compared)
+        length = row_length(stored)
     elif tensor.observed is None:
         features, compared = graph_features(tensor, metric)
         distance, index = nearest_rows(features, count, compared)

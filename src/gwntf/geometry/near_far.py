@@ -28,6 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray
 from gwntf.geometry.neighbors import directions, nearest_rows
+from gwntf.problem import pieces
 
 N_NEAR = 50
 """Neighbours of each element whose costs are exact."""
@@ -109,13 +110,24 @@ class Points:
     """
 
     def __init__(self, rows: FloatArray, metric: str) -> None:
-        self.rows, self.metric = rows, metric
-        self.features = directions(rows) if metric == "cosine" else rows
-        self._scale = 1.0
+        self._rows = rows
+        self._take(directions(rows) if metric == "cosine" else rows, metric)
+
+    def _take(self, features: FloatArray, metric: str) -> None:
+        """Take what the metric sees of the elements."""
+        self.features, self.metric, self._scale = features, metric, 1.0
         if metric == "euclidean":
-            subset = np.random.default_rng(0).permutation(len(rows))[:_SUBSET]
-            largest = float(euclidean_distances(self.features[subset]).max())
+            subset = np.random.default_rng(0).permutation(len(features))[:_SUBSET]
+            largest = float(euclidean_distances(features[subset]).max())
             self._scale = 1 / largest if largest > 0 else 1.0
+
+    def __len__(self) -> int:
+        """Count the elements."""
+        return len(self.features)
+
+    def elements(self, places: NDArray[np.intp]) -> FloatArray:
+        """Return some elements as the data have them."""
+        return self._rows[places]
 
     def cost(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Costs between features or centres of features."""
@@ -140,7 +152,7 @@ class Points:
 
 def near_pairs(points: Points, count: int) -> csr_array:
     """Exact costs between every element, itself and its nearest others; symmetric."""
-    size = len(points.rows)
+    size = len(points)
     count = min(count, size - 1)
     _, index = nearest_rows(points.features, count)
     i, j = np.repeat(np.arange(size), count), index.ravel()
@@ -157,7 +169,7 @@ def near_pairs(points: Points, count: int) -> csr_array:
 
 def near_far_parts(points: Points, near: csr_array, n_clusters: int) -> NearFarCost:
     """Cluster the elements, on one thread as several would round otherwise, and expand costs around the centres."""
-    subset = np.random.default_rng(0).permutation(len(points.rows))[:_CLUSTERED]
+    subset = np.random.default_rng(0).permutation(len(points))[:_CLUSTERED]
     search = KMeans(n_clusters, n_init=1, max_iter=_ROUNDS, random_state=0)
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -167,11 +179,22 @@ def near_far_parts(points: Points, near: csr_array, n_clusters: int) -> NearFarC
     order = np.argsort(labels, kind="stable").astype(np.int64)
     cluster = labels[order].astype(np.int64)
     bounds = np.searchsorted(cluster, np.arange(cluster[-1] + 2)).astype(np.int64)
-    features = points.features[order]
-    centres = np.add.reduceat(features, bounds[:-1], axis=0, dtype=np.float64) / np.diff(bounds)[:, None]
+    centres = _sums_by(labels, points.features) / np.diff(bounds)[:, None]
+    half = np.empty((len(points), len(centres)), points.features.dtype)
     with threadpool_limits(1):
         between = points.cost(centres, centres)
-        half = (points.cost(features, centres) - 0.5 * between[cluster]).astype(points.rows.dtype)
+        for part in pieces(len(points), _BATCH):
+            half[part] = points.cost(points.features[order[part]], centres) - 0.5 * between[cluster[part]]
     sorted_near = near[order][:, order].tocsr()
     sorted_near.sort_indices()
     return NearFarCost(order, bounds, half, sorted_near)
+
+
+def _sums_by(labels: NDArray[np.intp], rows: FloatArray) -> FloatArray:
+    """Sum the rows with each label, in float64, a batch of rows at a time."""
+    sums = np.zeros((int(labels.max()) + 1, rows.shape[1]))
+    for part in pieces(len(rows), _BATCH):
+        size = part.stop - part.start
+        joins = csr_array((np.ones(size), (labels[part], np.arange(size))), shape=(len(sums), size))
+        sums += joins @ rows[part].astype(np.float64)
+    return sums

@@ -65,7 +65,23 @@ def near_one(rows: Any) -> Any:
 
 def row_length(rows: FloatArray | csr_array) -> float:
     """Length of the longest row."""
+    if isinstance(rows, np.ndarray):
+        return float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max()))
     return float(np.sqrt((rows**2).sum(axis=1).max()))
+
+
+def distances_of(products: FloatArray, metric: str) -> FloatArray:
+    """Distances between rows of which only the inner products are known."""
+    squares = np.diag(products)
+    if metric == "cosine":
+        sizes = np.sqrt(squares[:, None] * squares)
+        cosines = np.divide(products, sizes, out=np.zeros_like(products), where=sizes > 0)
+        distances: FloatArray = np.clip(1 - cosines, 0, 2)
+    else:
+        distances = np.sqrt(np.maximum(squares[:, None] + squares - 2 * products, 0))
+        distances[distances < NOISE * np.sqrt(squares.max())] = 0
+    np.fill_diagonal(distances, 0)
+    return distances
 
 
 def _shared_euclidean(rows: FloatArray, observed: Mask, block: slice) -> FloatArray:

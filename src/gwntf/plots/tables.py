@@ -57,7 +57,9 @@ def plot_bars(
     ax.set_xlim(0, 100)
     ax.grid(axis="x", alpha=0.3)
     if marked:
-        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, frameon=False, fontsize="small")
+        ax.legend(
+            loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, frameon=False, fontsize="small"
+        )
     return ax
 
 

@@ -1,7 +1,8 @@
 """The data and the model: a validated nonnegative tensor, CP factors, and the algebra between them.
 
 May import `engines` and `core`. Start with `algebra`: unfolding, Khatri-Rao, Kruskal reconstruction, MTTKRP.
-`tensor` is the dense tensor, `sparse_tensor` the one that holds nonzero entries only, by way of their `fibers`.
+`tensor` is the dense tensor, `sparse_tensor` the one that holds nonzero entries only, by way of their `fibers`, and
+`chunked_tensor` the one that goes by in blocks (`chunks`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,18 @@ from gwntf.problem.algebra import (
     unfold,
 )
 from gwntf.problem.blocks import pieces, sample_blocks
+from gwntf.problem.chunked_tensor import ChunkedTensor, as_chunked_tensor, checked_tensor, temporary_rows
+from gwntf.problem.chunks import (
+    Blocks,
+    Gathered,
+    StreamedBlocks,
+    check_source,
+    fit_dtype,
+    is_chunked,
+    is_dask,
+    read,
+    whole_or_streamed,
+)
 from gwntf.problem.factors import KruskalRows, as_factors, to_simplex
 from gwntf.problem.fibers import Fibers
 from gwntf.problem.ranges import check_largest, check_unscaled
@@ -34,26 +47,36 @@ from gwntf.problem.tensor import (
     relative_error,
 )
 
-DataTensor: TypeAlias = NonnegativeTensor | SparseTensor
+DataTensor: TypeAlias = NonnegativeTensor | SparseTensor | ChunkedTensor
 """What a problem may be stated with."""
 
 __all__ = [
+    "Blocks",
+    "ChunkedTensor",
     "DataTensor",
     "Fibers",
+    "Gathered",
     "KruskalRows",
     "NonnegativeTensor",
     "SparseTensor",
+    "StreamedBlocks",
+    "as_chunked_tensor",
     "as_factors",
     "as_real_array",
     "as_sparse_tensor",
     "as_tensor",
     "check_largest",
     "check_shape",
+    "check_source",
     "check_unscaled",
     "check_values",
+    "checked_tensor",
     "fill_missing",
+    "fit_dtype",
     "fold",
     "fold_samples",
+    "is_chunked",
+    "is_dask",
     "is_sparse",
     "khatri_rao",
     "masked_to_nan",
@@ -61,9 +84,12 @@ __all__ = [
     "other_mode_product",
     "other_mode_products",
     "pieces",
+    "read",
     "reconstruct",
     "relative_error",
     "sample_blocks",
+    "temporary_rows",
     "to_simplex",
     "unfold",
+    "whole_or_streamed",
 ]

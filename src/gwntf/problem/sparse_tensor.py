@@ -32,7 +32,7 @@ class SparseTensor:
         Samples first.
     engine : Engine
         Who works on it: one of those that hold NumPy arrays.
-    observed : None
+    complete : bool
         Nothing is missing.
     """
 
@@ -40,7 +40,7 @@ class SparseTensor:
     values: FloatArray
     shape: tuple[int, ...]
     engine: Engine = field(default_factory=lambda: get_engine("numpy"))
-    observed: None = None
+    complete: bool = True
 
     def __len__(self) -> int:
         """Count the samples."""
@@ -108,6 +108,16 @@ class SparseTensor:
         if kept.all():
             return replace(self, values=values)
         return replace(self, places=self.places[:, kept], values=values[kept])
+
+    @property
+    def largest(self) -> float:
+        """Largest entry."""
+        return float(self.values.max())
+
+    @property
+    def mass(self) -> float:
+        """Sum of all entries."""
+        return float(self.values.sum(dtype=np.float64))
 
     def reshape(self, *shape: int) -> SparseTensor:
         """Return the same entries under another shape of the same size; one length may be -1."""

@@ -35,6 +35,13 @@ class NonnegativeTensor:
     observed: Array | None = None
     engine: Engine = field(default_factory=lambda: get_engine("numpy"))
 
+    def __reduce__(self) -> tuple[type[NonnegativeTensor], tuple[Any, ...]]:
+        """Travel without what can be had again."""
+        return NonnegativeTensor, (self.values, self.observed, self.engine)
+
+    def __sizeof__(self) -> int:
+        return int(self.values.nbytes) + (0 if self.observed is None else int(self.observed.nbytes))
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the values."""
@@ -70,6 +77,32 @@ class NonnegativeTensor:
         xp = self.engine.xp
         return xp.sum(self.engine.asarray(self.rows), axis=1, dtype=xp.float64)
 
+    @property
+    def complete(self) -> bool:
+        """Whether every entry was observed."""
+        return self.observed is None
+
+    @property
+    def mass(self) -> float:
+        """Sum of all entries."""
+        xp = self.engine.xp
+        return float(xp.sum(self.values, dtype=xp.float64))
+
+    @property
+    def largest(self) -> float:
+        """Largest entry."""
+        return float(self.engine.xp.max(self.values))
+
+    def observed_sums(self, others: FloatArray) -> Array:
+        """Which entries were observed, one row per sample, times a matrix with one row per entry of a sample."""
+        engine, xp, observed = self.engine, self.engine.xp, self.observed
+        placed = engine.asarray(others)
+        if observed is None:
+            return xp.zeros_like(self.rows[:, :1], dtype=placed.dtype) + xp.sum(placed, axis=0)
+        seen = observed.reshape(*self.rows.shape)
+        blocks = sample_blocks(self.shape, engine.block_entries)
+        return xp.concat(engine.map(lambda rows: xp.astype(seen[rows], placed.dtype) @ placed, blocks))
+
     def batches(self, entries: int) -> Iterator[slice]:
         """Cut the samples into batches of about so many entries."""
         return pieces(self.shape[0], max(1, entries // max(1, math.prod(self.shape[1:]))))
@@ -81,6 +114,10 @@ class NonnegativeTensor:
     def relative_error(self, model: Rows) -> float:
         """See `relative_error`."""
         return relative_error(self, model)
+
+    def filled(self, model: Rows) -> Array:
+        """See `fill_missing`."""
+        return fill_missing(self, model)
 
 
 def as_tensor(X: Any, *, name: str = "X", missing: str = "error", dtype: Any = None) -> NonnegativeTensor:
@@ -120,8 +157,18 @@ def check_values(
         raise InputError(
             name, f"no observed entry in sample {int(unseen[0])}", "at least one in every sample"
         )
-    filled = xp.where(holes, xp.zeros_like(values), values)
-    return NonnegativeTensor(_nonnegative(xp, filled, name), ~holes, engine)
+    whole = without_holes(NonnegativeTensor(values, None, engine))
+    _nonnegative(xp, whole.values, name)
+    return whole
+
+
+def without_holes(tensor: NonnegativeTensor) -> NonnegativeTensor:
+    """Put zero where NaN is, and note what was observed; where nothing is missing, return the same."""
+    xp, values = tensor.engine.xp, tensor.values
+    holes = xp.isnan(values)
+    if not bool(xp.any(holes)):
+        return tensor
+    return NonnegativeTensor(xp.where(holes, xp.zeros_like(values), values), ~holes, tensor.engine)
 
 
 def masked_to_nan(X: Any, *, name: str = "X", missing: str = "error") -> Any:
@@ -164,22 +211,33 @@ def normalise_samples(tensor: NonnegativeTensor, norm: str | None) -> tuple[Nonn
     xp, values = tensor.engine.xp, tensor.values
     if norm is None:
         return tensor, xp.ones_like(tensor.rows[:, 0])
-    power = 2 if norm == "l2" else 1
-    blocks = sample_blocks(tensor.shape, tensor.engine.block_entries)
-    norms = xp.concat(tensor.engine.map(lambda rows: _sample_norms(xp, tensor.rows[rows], power), blocks))
-    if tensor.observed is not None:
-        seen = tensor.observed.reshape(*tensor.rows.shape)
-        norms = norms / (xp.sum(seen, axis=1, dtype=xp.float64) / seen.shape[1]) ** (1 / power)
-    largest = float(xp.max(norms))
-    if largest > float(np.finfo(tensor.dtype).max):
-        allowed = "smaller numbers, or dtype='float64' for float32 data"
-        raise InputError("X", f"a sample whose norm {largest:g} is out of range", allowed)
-    scale = xp.astype(xp.where(norms > 0, norms, xp.ones_like(norms)), values.dtype)
+    scale = check_norms(tensor.engine, sample_norms(tensor, 2 if norm == "l2" else 1), tensor.dtype)
     divided = values / scale.reshape(-1, *(1,) * (len(tensor.shape) - 1))
     return replace(tensor, values=divided), scale
 
 
-def _sample_norms(xp: Any, block: Array, power: int) -> Array:
+def sample_norms(tensor: NonnegativeTensor, power: int) -> Array:
+    """Norm of every sample in float64, as if the missing entries were like those observed."""
+    xp = tensor.engine.xp
+    blocks = sample_blocks(tensor.shape, tensor.engine.block_entries)
+    norms = xp.concat(tensor.engine.map(lambda rows: _norms(xp, tensor.rows[rows], power), blocks))
+    if tensor.observed is not None:
+        seen = tensor.observed.reshape(*tensor.rows.shape)
+        norms = norms / (xp.sum(seen, axis=1, dtype=xp.float64) / seen.shape[1]) ** (1 / power)
+    return norms
+
+
+def check_norms(engine: Engine, norms: Array, dtype: np.dtype[Any]) -> Array:
+    """Return norms in the number type of the samples, one for zeros, or refuse those that it does not hold."""
+    xp = engine.xp
+    largest = float(xp.max(norms))
+    if largest > float(np.finfo(dtype).max):
+        allowed = "smaller numbers, or dtype='float64' for float32 data"
+        raise InputError("X", f"a sample whose norm {largest:g} is out of range", allowed)
+    return engine.asarray(xp.where(norms > 0, norms, xp.ones_like(norms)), dtype)
+
+
+def _norms(xp: Any, block: Array, power: int) -> Array:
     """Norms of some samples, summed in float64 without overflow."""
     rows = xp.astype(block, xp.float64)
     largest = xp.max(rows, axis=1)
@@ -210,7 +268,13 @@ def fill_missing(tensor: NonnegativeTensor, model: Rows) -> Array:
 
 
 def relative_error(tensor: NonnegativeTensor, model: Rows) -> float:
-    """|X - X^| / |X| over the observed entries, in the Frobenius norm, a block of samples at a time."""
+    """|X - X^| / |X| over the observed entries, in the Frobenius norm."""
+    error, size = error_and_size(tensor, model)
+    return error / size if size > 0 else error
+
+
+def error_and_size(tensor: NonnegativeTensor, model: Rows) -> tuple[float, float]:
+    """|X - X^| and |X| over the observed entries, a block of samples at a time."""
     xp = tensor.engine.xp
 
     def visit(rows: slice) -> tuple[float, float]:
@@ -222,8 +286,7 @@ def relative_error(tensor: NonnegativeTensor, model: Rows) -> float:
 
     blocks = sample_blocks(tensor.shape, tensor.engine.block_entries)
     errors, sizes = zip(*tensor.engine.map(visit, blocks), strict=True)
-    error, size = math.hypot(*errors), math.hypot(*sizes)
-    return error / size if size > 0 else error
+    return math.hypot(*errors), math.hypot(*sizes)
 
 
 def _norm(xp: Any, values: Array) -> float:

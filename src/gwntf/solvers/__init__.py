@@ -9,7 +9,7 @@ from gwntf.solvers.callbacks import Callback, Iteration, ProgressBar
 from gwntf.solvers.checkpoints import Checkpoint, Keeper
 from gwntf.solvers.initialization import INITS, start_factors, with_mass_of
 from gwntf.solvers.long_costs import near_far_cost, resolve_long_costs
-from gwntf.solvers.loop import Stopping, evaluate
+from gwntf.solvers.loop import Iterations, Stopping, evaluate, placed_steps
 from gwntf.solvers.losses import Entrywise, Frobenius, LossSpec, ObjectiveTerms, Wasserstein
 from gwntf.solvers.losses.transport import UPDATES
 from gwntf.solvers.problem import Problem
@@ -28,6 +28,7 @@ __all__ = [
     "Entrywise",
     "Frobenius",
     "Iteration",
+    "Iterations",
     "Keeper",
     "LossSpec",
     "ObjectiveTerms",
@@ -39,6 +40,7 @@ __all__ = [
     "Wasserstein",
     "evaluate",
     "near_far_cost",
+    "placed_steps",
     "project",
     "resolve_long_costs",
     "solve_each",

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray
-from gwntf.problem import (
-    DataTensor,
-    SparseTensor,
-    as_factors,
-    khatri_rao,
-    sample_blocks,
-    to_simplex,
-)
+from gwntf.problem import DataTensor, SparseTensor, as_factors, khatri_rao, to_simplex
+from gwntf.solvers.leading import leading_pairs, sample_unfolding
 
 INITS = ("random", "nndsvd")
 
@@ -53,12 +48,9 @@ def nndsvd_factors(tensor: DataTensor, rank: int, rng: np.random.RandomState) ->
     the unfolding are random, with the average mass of the others. One thread: several would round otherwise.
     """
     shape = tensor.shape
-    matrix = tensor.on_host.rows.astype(np.float64)
-    available = min(rank, *matrix.shape)
+    unfolded = shape[0], math.prod(shape[1:])
     with threadpool_limits(1):
-        left, singular, right = randomized_svd(
-            matrix, available, power_iteration_normalizer="QR", random_state=rng
-        )
+        left, singular, right = leading_pairs(sample_unfolding(tensor), unfolded, min(rank, *unfolded), rng)
     factors = random_factors(shape, rank, rng)
     usable = int((singular > singular[0] * np.finfo(np.float64).eps).sum())
     for component in range(usable):
@@ -97,12 +89,7 @@ def _rank_one(tensor: FloatArray) -> tuple[list[FloatArray], float]:
 
 def _mass_ratio(tensor: DataTensor, factors: list[FloatArray]) -> float:
     """sum(X) / sum(X^) over the observed entries."""
-    engine, xp = tensor.engine, tensor.engine.xp
-    mass = float(xp.sum(tensor.values, dtype=xp.float64))
-    if isinstance(tensor, SparseTensor) or tensor.observed is None:
-        return mass / float(factors[0].sum())
-    seen = tensor.observed.reshape(*tensor.rows.shape)
-    others = engine.asarray(khatri_rao(factors[1:]))
-    blocks = sample_blocks(tensor.shape, engine.block_entries)
-    sums = xp.concat(engine.map(lambda rows: xp.astype(seen[rows], others.dtype) @ others, blocks))
-    return mass / float(xp.sum(engine.asarray(factors[0]) * sums))
+    if isinstance(tensor, SparseTensor) or tensor.complete:
+        return tensor.mass / float(factors[0].sum())
+    sums = tensor.engine.to_numpy(tensor.observed_sums(khatri_rao(factors[1:])))
+    return tensor.mass / float((factors[0] * sums).sum())

@@ -23,7 +23,8 @@ from gwntf.geometry import (
 )
 from gwntf.geometry.costs import COMPARED_COSTS, SAMPLE_MODE_LIMIT
 from gwntf.geometry.near_far import N_NEAR
-from gwntf.problem import DataTensor, SparseTensor, unfold
+from gwntf.geometry.stored import StoredPoints
+from gwntf.problem import ChunkedTensor, DataTensor, SparseTensor, unfold
 from gwntf.transport import scale
 
 _log = logging.getLogger(__name__)
@@ -37,26 +38,33 @@ def resolve_long_costs(
     """Turn checked specifications into costs, as `resolve_costs` does, but near-far ones along long modes.
 
     These are for costs between slices of the data, with nothing missing (else pairs are compared on what both have,
-    which has no centres) and a tolerance above zero. Slices of a sparse tensor are compared pair by pair.
+    which has no centres) and a tolerance above zero. Slices of a sparse tensor are compared pair by pair, and so are
+    slices of a chunked one along other modes than the samples.
     """
     costs = []
     for mode, spec in enumerate(specs):
-        long = tensor.shape[mode] > tensor.engine.long_fibers and tol > 0 and tensor.observed is None
+        long = tensor.shape[mode] > tensor.engine.long_fibers and tol > 0 and tensor.complete
         cost: Cost | None = None
         compared = isinstance(spec, str) and spec in COMPARED_COSTS
-        if long and compared and isinstance(tensor, SparseTensor):
-            _check_all_pairs(str(spec), tensor.shape[mode], mode)
-        elif long and compared:
-            cost = near_far_cost(unfold(tensor.on_host.values, mode), str(spec), relaxation, tol)
+        points = _points(tensor, mode, str(spec)) if long and compared else None
+        if points is not None:
+            cost = _near_far(points, relaxation, tol)
         costs.append(resolve_cost(spec, tensor, mode) if cost is None else cost)
     return tuple(costs)
 
 
-def _check_all_pairs(spec: str, size: int, mode: int) -> None:
-    """Refuse the cost between all slices of a sparse tensor where there are too many pairs."""
-    if size > SAMPLE_MODE_LIMIT:
+def _points(tensor: DataTensor, mode: int, metric: str) -> Points | None:
+    """Return the slices along a long mode as points; None where all pairs are compared, if they are not too many."""
+    if not isinstance(tensor, SparseTensor | ChunkedTensor):
+        return Points(unfold(tensor.on_host.values, mode), metric)
+    if mode == 0 and isinstance(tensor, ChunkedTensor):
+        return StoredPoints(tensor, metric)
+    if tensor.shape[mode] > SAMPLE_MODE_LIMIT:
+        kind = "sparse" if isinstance(tensor, SparseTensor) else "chunked"
+        given = f"{metric!r} between {tensor.shape[mode]} slices of a {kind} tensor"
         allowed = "None, 'grid', 'grid2' or a matrix of your own, or kernel_tol=0 to compare all pairs"
-        raise InputError(f"costs[{mode}]", f"{spec!r} between {size} slices of a sparse tensor", allowed)
+        raise InputError(f"costs[{mode}]", given, allowed)
+    return None
 
 
 def near_far_cost(rows: FloatArray, metric: str, relaxation: Relaxation, tol: float) -> NearFarCost | None:
@@ -73,13 +81,18 @@ def near_far_cost(rows: FloatArray, metric: str, relaxation: Relaxation, tol: fl
     tol : float
         Largest relative error, in norm, of the model marginal.
     """
-    points = Points(rows, metric)
+    return _near_far(Points(rows, metric), relaxation, tol)
+
+
+def _near_far(points: Points, relaxation: Relaxation, tol: float) -> NearFarCost | None:
     near = near_pairs(points, N_NEAR)
     n_clusters = _FIRST
-    while 3 * n_clusters < len(rows):
+    while 3 * n_clusters < len(points):
         cost = near_far_parts(points, near, n_clusters)
         error = measure_error(cost, points, relaxation)
-        _log.info("near-far cost of %d elements: %d clusters, error %.2g", len(rows), cost.n_clusters, error)
+        _log.info(
+            "near-far cost of %d elements: %d clusters, error %.2g", len(points), cost.n_clusters, error
+        )
         if error <= tol:
             return replace(cost, error=error)
         n_clusters = int(n_clusters * np.clip(error / tol, 1.3, 3))
@@ -93,7 +106,7 @@ def measure_error(cost: NearFarCost, points: Points, relaxation: Relaxation) -> 
     """
     rng = np.random.default_rng(0)
     places = np.sort(rng.permutation(cost.size)[:_SUBSET])
-    x = points.rows[cost.order[places]].astype(np.float64)
+    x = points.elements(cost.order[places]).astype(np.float64)
     filled = np.flatnonzero(x.any(axis=0))
     columns = rng.permutation(filled)[:_COLUMNS]
     x = x[:, columns]

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from gwntf.core import Array, FloatArray, InputError, Status
 from gwntf.engines import Engine
 from gwntf.solvers.callbacks import Callback, Iteration
 from gwntf.solvers.checkpoints import Keeper
-from gwntf.solvers.losses import Loss, ObjectiveTerms
+from gwntf.solvers.losses import ObjectiveTerms
 from gwntf.solvers.problem import Problem
 from gwntf.solvers.result import Result
 from gwntf.solvers.steps import Steps
@@ -42,8 +42,58 @@ class Stopping:
     tol: float = 1e-4
 
 
+class Settling(Protocol):
+    """What the loop asks of a loss: see `losses.Loss`."""
+
+    @property
+    def engine(self) -> Engine:
+        """Who does what is done here."""
+        ...
+
+    @property
+    def sample_scales(self) -> Array:
+        """Sizes whose sum is that of X in the unit of the loss."""
+        ...
+
+    def forget(self) -> None:
+        """Drop all state, as a restart must."""
+        ...
+
+    def refine(self) -> bool:
+        """Evaluate more exactly from now on, and say whether that was possible."""
+        ...
+
+    def finish(self, factors: Sequence[Array]) -> Sequence[Array]:
+        """Bring factors into the scale in which they are returned."""
+        ...
+
+
+class Iterations(Protocol):
+    """Where iterations come from: `steps.Steps`, or a cluster."""
+
+    @property
+    def loss(self) -> Settling:
+        """The data term."""
+        ...
+
+    def first(self, factors: Sequence[Array]) -> tuple[tuple[Array, ...], ObjectiveTerms]:
+        """Return what the step from these factors needs, and F."""
+        ...
+
+    def next(
+        self, factors: Sequence[Array], carried: tuple[Array, ...]
+    ) -> tuple[list[Array], tuple[Array, ...], ObjectiveTerms]:
+        """Return the next factors with what the step from them needs, and F there."""
+        ...
+
+
+def placed_steps(problem: Problem, engine: Engine) -> Steps:
+    """Place a problem on an engine."""
+    return Steps(*problem.place(engine))
+
+
 def run(
-    steps: Steps,
+    steps: Iterations,
     factors: Sequence[Array],
     stopping: Stopping,
     callbacks: Sequence[Callback] = (),
@@ -56,14 +106,14 @@ def run(
     loss.forget()
     size = float(loss.sample_scales.sum())
     with loss.engine.quiet():
-        if saved is None:
+        if saved is not None and isinstance(steps, Steps):
+            factors, carried, terms, curve = steps.resume(saved)
+        else:
             carried, terms = steps.first(factors)
             _check_start(terms)
             curve = [terms.total]
-        else:
-            factors, carried, terms, curve = steps.resume(saved)
         while True:
-            if keeper is not None:
+            if keeper is not None and isinstance(steps, Steps):
                 keeper.offer(partial(steps.state, factors, carried, terms, curve))
             if status := _judge(curve, size, stopping, loss):
                 break
@@ -81,7 +131,7 @@ def run(
                 if any(asked):
                     status = Status.STOPPED
                     break
-        last = loss.finish(factors)
+        last = list(loss.finish(factors))
     _log.info("restart %d: %s after %d iterations", restart, status.value, len(curve) - 1)
     return Result(last, np.array(curve), terms, status)
 
@@ -96,9 +146,8 @@ def _check_start(terms: ObjectiveTerms) -> None:
 
 def evaluate(problem: Problem, factors: Sequence[FloatArray], engine: Engine) -> ObjectiveTerms:
     """F at given factors, term by term."""
-    loss, graph = problem.place(engine)
     placed = [engine.asarray(factor, problem.tensor.dtype) for factor in factors]
-    return Steps(loss, graph).first(placed)[1]
+    return placed_steps(problem, engine).first(placed)[1]
 
 
 def _fall(curve: Sequence[float], size: float) -> float:
@@ -107,7 +156,7 @@ def _fall(curve: Sequence[float], size: float) -> float:
     return (curve[-2] - curve[-1]) / scale if scale > 0 else 0.0
 
 
-def _judge(curve: Sequence[float], size: float, stopping: Stopping, loss: Loss) -> Status | None:
+def _judge(curve: Sequence[float], size: float, stopping: Stopping, loss: Settling) -> Status | None:
     """Whether the last iteration was the last one; where it was small, the loss may be refined instead."""
     if len(curve) > 1:
         fall = _fall(curve, size)

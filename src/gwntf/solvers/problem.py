@@ -20,7 +20,7 @@ class Problem:
 
     Attributes
     ----------
-    tensor : NonnegativeTensor or SparseTensor
+    tensor : NonnegativeTensor, SparseTensor or ChunkedTensor
         X, samples first.
     loss : LossSpec
         The data term.
@@ -45,7 +45,3 @@ class Problem:
         if self.graph is None or self.graph_reg == 0:
             return loss, None
         return loss, place_graph(self.graph, self.graph_reg, engine, self.tensor.dtype)
-
-    def of_new_samples(self, samples: slice) -> Problem:
-        """Return the problem of some samples as new ones: tied neither by the loss nor by a graph."""
-        return Problem(self.tensor.of(samples), self.loss.for_new_samples())

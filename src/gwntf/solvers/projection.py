@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import mul
 
 from gwntf.core import Array
 from gwntf.engines import Engine
 from gwntf.geometry import SampleTies, Ties
+from gwntf.problem import ChunkedTensor, NonnegativeTensor, SparseTensor
 from gwntf.solvers.loop import Stopping
+from gwntf.solvers.losses import LossSpec
 from gwntf.solvers.problem import Problem
 from gwntf.updates import tie_penalty
 
@@ -28,11 +30,27 @@ def project(
     Nothing ties one new sample to another, so each is a problem of its own: it has its own stop, and its answer
     does not depend on the samples beside it. Samples are taken in batches to bound the memory.
     """
-    rest = [engine.asarray(component, problem.tensor.dtype) for component in components]
-    parts = []
-    for batch in problem.tensor.batches(max(_BATCH_ENTRIES, engine.block_entries)):
-        tied = None if ties is None else ties.place(engine, problem.tensor.dtype, batch)
-        parts.append(_project_batch(problem.of_new_samples(batch), rest, stopping, engine, tied))
+    tensor, loss = problem.tensor, problem.loss.for_new_samples()
+    rest = [engine.asarray(component, tensor.dtype) for component in components]
+    if isinstance(tensor, ChunkedTensor):
+        parts = tensor.blocks.map(partial(project_block, loss=loss, rest=rest, stopping=stopping))
+    else:
+        parts = [project_block(tensor, loss, rest, stopping, ties)]
+    return engine.xp.concat([part for part, _ in parts]), sum(unsettled for _, unsettled in parts)
+
+
+def project_block(
+    tensor: NonnegativeTensor | SparseTensor,
+    loss: LossSpec,
+    rest: Sequence[Array],
+    stopping: Stopping,
+    ties: Ties | None = None,
+) -> tuple[Array, int]:
+    """Embed samples that are in memory, in batches, on the engine they are on."""
+    engine, parts = tensor.engine, []
+    for batch in tensor.batches(max(_BATCH_ENTRIES, engine.block_entries)):
+        tied = None if ties is None else ties.place(engine, tensor.dtype, batch)
+        parts.append(_project_batch(Problem(tensor.of(batch), loss), rest, stopping, engine, tied))
     return engine.xp.concat([part for part, _ in parts]), sum(unsettled for _, unsettled in parts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -11,10 +11,9 @@ from gwntf.engines import Engine
 from gwntf.solvers.callbacks import Callback
 from gwntf.solvers.checkpoints import Keeper, Position
 from gwntf.solvers.initialization import INITS, start_factors
-from gwntf.solvers.loop import Stopping, run
+from gwntf.solvers.loop import Iterations, Stopping, placed_steps, run
 from gwntf.solvers.problem import Problem
 from gwntf.solvers.result import Result
-from gwntf.solvers.steps import Steps
 
 
 def solve_each(
@@ -27,15 +26,16 @@ def solve_each(
     n_init: int = 1,
     callbacks: Sequence[Callback] = (),
     keeper: Keeper | None = None,
+    place: Callable[[Problem, Engine], Iterations] = placed_steps,
 ) -> Iterator[Result]:
     """Minimise F for every way to start, from `n_init` starts each, and give the result with the lowest objective.
 
-    The problem is placed once, and what the engine has recorded serves all. A keeper writes checkpoints, and knows what
-    had been done when the last one was written.
+    The problem is placed once, by `place`, and what the engine has recorded serves all. A keeper writes checkpoints,
+    and knows what had been done when the last one was written.
     """
     tensor = problem.tensor
     keeper = keeper or Keeper()
-    steps: Steps | None = None
+    steps: Iterations | None = None
     for fit, (init, rng) in enumerate(inits):
         _check_init(init, n_init)
         result = keeper.finished(fit, engine)
@@ -43,14 +43,14 @@ def solve_each(
             at = keeper.begin(rng, engine)
             drawn = [start_factors(tensor, rank, init, at.rng) for _ in range(n_init)]
             starts = [[engine.asarray(factor, tensor.dtype) for factor in start] for start in drawn]
-            steps = steps or Steps(*problem.place(engine))
+            steps = steps or place(problem, engine)
             result = _best(steps, starts, stopping, callbacks, keeper, at)
             keeper.end(result)
         yield result
 
 
 def _best(
-    steps: Steps,
+    steps: Iterations,
     starts: Sequence[Sequence[Array]],
     stopping: Stopping,
     callbacks: Sequence[Callback],

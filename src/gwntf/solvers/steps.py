@@ -91,6 +91,8 @@ class Steps:
     def _recording(self) -> Step | None:
         """Return the recorded step, if the engine can record it."""
         key = self._key
+        if not self.loss.resident:
+            return None
         if key not in self._recorded:
             entries = math.prod(self.loss.shape)
             kernels = [(kernel.form, kernel.size) for kernel in self.loss.kernels if kernel is not None]

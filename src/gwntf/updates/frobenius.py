@@ -25,18 +25,17 @@ def other_grams(factors: Sequence[Array], mode: int) -> Array:
 
 def least_squares_factor(
     engine: Engine,
-    factors: Sequence[Array],
+    a: Array,
     product: Array,
-    mode: int,
+    grams: Array,
     graph: SampleGraph | SampleTies | None,
 ) -> Array:
-    """Return A(n) * (X_(n) A(-n) [+ mu V A]) / (A(n) G [+ mu D A]), given product = X_(n) A(-n).
+    """Return A(n) * (X_(n) A(-n) [+ mu V A]) / (A(n) G [+ mu D A]), given X_(n) A(-n) and G of `other_grams`.
 
     For new samples V A is s, the sum over their ties to training samples, whose rows stay.
     """
     xp = engine.xp
-    a = factors[mode]
-    numerator, denominator = product, a @ other_grams(factors, mode)
+    numerator, denominator = product, a @ grams
     if graph is not None:
         attraction = graph.pull if isinstance(graph, SampleTies) else graph.matrix @ a
         numerator = numerator + graph.weight * attraction

@@ -35,6 +35,10 @@ class CpuEngine(NumpyEngine):
         self._compiled: set[tuple[str, str]] = set()
         self._compiling = threading.Lock()
 
+    def __reduce__(self) -> tuple[type[CpuEngine], tuple[()]]:
+        """Be made anew where it is sent: what has been compiled is there or is loaded from disk."""
+        return CpuEngine, ()
+
     @cached_property
     def _threads(self) -> Threads:
         return Threads()

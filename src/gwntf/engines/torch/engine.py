@@ -53,6 +53,10 @@ class TorchEngine:
         self._halving = Halving()
         self.blind = False
 
+    def __reduce__(self) -> tuple[type[TorchEngine], tuple[str, str]]:
+        """Be made anew where it is sent, on the device of the same name there."""
+        return TorchEngine, (str(self.device), self.precision)
+
     @property
     def long_fibers(self) -> int:
         """Length above which a kernel that is not a matrix pays: on a GPU products with matrices are cheap."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import Any, Protocol, Self
 
 from gwntf.core import Array
 from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph, SampleTies
-from gwntf.problem import DataTensor, NonnegativeTensor, SparseTensor, khatri_rao, other_mode_product
-from gwntf.problem.blocks import sample_blocks
+from gwntf.problem import ChunkedTensor, DataTensor, NonnegativeTensor, SparseTensor
+from gwntf.solvers.losses.chunked import ChunkedUnfoldings
+from gwntf.solvers.losses.dense import DenseUnfoldings
 from gwntf.solvers.losses.protocol import Evaluation
 from gwntf.solvers.losses.sparse import SparseUnfoldings
 from gwntf.updates import least_squares_factor, other_grams, unit_columns
@@ -51,62 +50,6 @@ class Unfoldings(Protocol):
         ...
 
 
-class DenseUnfoldings:
-    """Products of dense data with the factors; where entries are missing, also of the data filled with the model."""
-
-    def __init__(self, engine: Engine, tensor: NonnegativeTensor) -> None:
-        self._engine, self._rows = engine, engine.asarray(tensor.rows)
-        observed: Any = None if tensor.observed is None else engine.asarray(tensor.observed)
-        self._observed = None if observed is None else observed.reshape(*self._rows.shape)
-
-    @property
-    def holed(self) -> bool:
-        """Whether entries are missing."""
-        return self._observed is not None
-
-    def begin(self, first: Array) -> Array:
-        """X_(1)' A(1)."""
-        return reduce(add, self._engine.map(lambda rows: self._rows[rows].T @ first[rows], self._blocks()))
-
-    def product(self, begun: Array, factors: Sequence[Array], mode: int) -> Array:
-        """X_(n) A(-n) for one n but the first, from X_(1)' A(1)."""
-        return other_mode_product(begun, factors, mode)
-
-    def sample_product(self, factors: Sequence[Array]) -> Array:
-        """X_(1) A(-1)."""
-        other = khatri_rao(factors[1:])
-        parts = self._engine.map(lambda rows: self._rows[rows] @ other, self._blocks())
-        return self._engine.xp.concat(parts)
-
-    def half_squares(self) -> Array:
-        """1/2 |x|^2 of every sample."""
-        xp = self._engine.xp
-
-        def visit(rows: slice) -> Array:
-            block = xp.astype(self._rows[rows], xp.float64, copy=False)
-            return 0.5 * xp.sum(block * block, axis=1)
-
-        return xp.concat(self._engine.map(visit, self._blocks()))
-
-    def _blocks(self) -> Iterator[slice]:
-        return sample_blocks(self._rows.shape, self._engine.block_entries)
-
-    def filled(self, factors: Sequence[Array]) -> tuple[Array, Array, Array]:
-        """1/2 |x - x^|^2 over observed entries, and X_(1) A(-1) and X_(1)' A(1) of the data filled with the model."""
-        xp, first, other = self._engine.xp, factors[0], khatri_rao(factors[1:])
-        observed: Any = self._observed
-
-        def visit(rows: slice) -> tuple[Array, Array, Array]:
-            model = first[rows] @ other.T
-            filled = xp.where(observed[rows], self._rows[rows], model)
-            residual = filled - model
-            value = 0.5 * xp.sum(residual * residual, axis=1, dtype=xp.float64)
-            return value, filled @ other, filled.T @ first[rows]
-
-        values, samples, others = zip(*self._engine.map(visit, self._blocks()), strict=True)
-        return xp.concat(values), xp.concat(samples), reduce(add, others)
-
-
 class FrobeniusLoss:
     """`Frobenius` placed.
 
@@ -118,10 +61,13 @@ class FrobeniusLoss:
 
     def __init__(self, engine: Engine, tensor: DataTensor) -> None:
         self.engine, self.shape = engine, tensor.shape
-        self._data: Unfoldings = (
-            SparseUnfoldings(tensor) if isinstance(tensor, SparseTensor) else DenseUnfoldings(engine, tensor)
-        )
-        self._holed = self._data if isinstance(self._data, DenseUnfoldings) and self._data.holed else None
+        self.resident = not isinstance(tensor, ChunkedTensor)
+        self._holed: DenseUnfoldings | ChunkedUnfoldings | None = None
+        if isinstance(tensor, SparseTensor):
+            self._data: Unfoldings = SparseUnfoldings(tensor)
+        else:
+            dense = _unfoldings(engine, tensor)
+            self._data, self._holed = dense, dense if dense.holed else None
         self.sample_scales = self._data.half_squares()
         self._size = float(self.sample_scales.sum())
         self.kept: Sequence[Array] = ()
@@ -144,12 +90,22 @@ class FrobeniusLoss:
     ) -> list[Array]:
         """Update the factors in turn, samples last, by the classic ratio: an MM step for this loss."""
         moved = list(factors)
-        begun = carried[0] if carried else self._data.begin(moved[0])
+        begun = self.begun(moved, carried)
         for mode in range(1, len(factors)):
             product = self._data.product(begun, moved, mode)
-            moved[mode] = least_squares_factor(self.engine, moved, product, mode, None)
-        moved[0] = least_squares_factor(self.engine, moved, self._sample_product(moved), 0, graph)
+            grams = other_grams(moved, mode)
+            moved[mode] = least_squares_factor(self.engine, moved[mode], product, grams, None)
+        moved[0] = self.moved_samples(moved, graph)
         return moved
+
+    def begun(self, factors: Sequence[Array], carried: tuple[Array, ...]) -> Array:
+        """X_(1)' A(1), of the data or of the filled data."""
+        return carried[0] if carried else self._data.begin(factors[0])
+
+    def moved_samples(self, factors: Sequence[Array], graph: SampleGraph | None) -> Array:
+        """Return the next sample factor, the others having been updated."""
+        product, grams = self._sample_product(factors), other_grams(factors, 0)
+        return least_squares_factor(self.engine, factors[0], product, grams, graph)
 
     def finish(self, factors: Sequence[Array]) -> list[Array]:
         """Scale the columns of all but the sample factor to length one, once, as the authors of GNMF do."""
@@ -177,7 +133,8 @@ class FrobeniusLoss:
             by_sample, product = self._values(factors), self._sample_product(factors)
         else:
             by_sample, product, _ = self._holed.filled(factors)
-        return least_squares_factor(self.engine, factors, product, 0, ties), by_sample
+        grams = other_grams(factors, 0)
+        return least_squares_factor(self.engine, factors[0], product, grams, ties), by_sample
 
     def _value(self, factors: Sequence[Array]) -> Array:
         """1/2 |X - X^|^2 from Gram matrices; nothing is missing."""
@@ -204,3 +161,12 @@ class FrobeniusLoss:
         if self._held is None or not all(a is b for a, b in zip(self._held[0], rest, strict=True)):
             self._held = (rest, self._data.sample_product(factors))
         return self._held[1]
+
+
+def _unfoldings(
+    engine: Engine, tensor: NonnegativeTensor | ChunkedTensor
+) -> DenseUnfoldings | ChunkedUnfoldings:
+    """Return products with data of which every entry is held somewhere."""
+    if isinstance(tensor, ChunkedTensor):
+        return ChunkedUnfoldings(engine, tensor)
+    return DenseUnfoldings(engine, tensor)

@@ -75,6 +75,11 @@ class Loss(Protocol):
         ...
 
     @property
+    def resident(self) -> bool:
+        """Whether all data are in memory, where the engine can find them without asking the host."""
+        ...
+
+    @property
     def sample_scales(self) -> Array:
         """Size of every sample in the unit of the loss, in float64, against which small changes are measured."""
         ...

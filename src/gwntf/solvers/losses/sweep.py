@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from gwntf.core import Array, Relaxation
 from gwntf.engines import Engine
@@ -59,10 +59,19 @@ class Swept:
 
 
 class WarmStarts:
-    """log U of every mode and block, kept from one sweep to the next while there is room for them."""
+    """log U of every mode and block, kept from one sweep to the next while there is room for them.
+
+    Attributes
+    ----------
+    enabled : bool
+        Whether anything is kept.
+    elsewhere : object
+        What blocks of data that go by one at a time keep for themselves.
+    """
 
     def __init__(self, engine: Engine, enabled: bool) -> None:
-        self._engine, self._enabled = engine, enabled
+        self._engine, self.enabled = engine, enabled
+        self.elsewhere: Any = None
         self._kept: dict[tuple[int, int], Array] = {}
         self._cold: set[tuple[int, int]] = set()
 
@@ -71,13 +80,19 @@ class WarmStarts:
         """All that is kept."""
         return list(self._kept.values())
 
+    @property
+    def by_place(self) -> dict[tuple[int, int], Array]:
+        """All that is kept, by mode and first place of the block."""
+        return dict(self._kept)
+
     def clear(self) -> None:
         """Start cold; the arrays stay where they are."""
+        self.elsewhere = None
         self._cold = set(self._kept)
 
     def of(self, mode: int, place: int, like: Array) -> tuple[Array | None, bool]:
         """Return the array for a block that begins at `place`, and whether it holds something."""
-        if not self._enabled:
+        if not self.enabled:
             return None, False
         kept = self._kept.get((mode, place))
         if kept is None:
@@ -169,28 +184,34 @@ class DensePass:
     def __call__(self, sweep: Sweep, factors: Sequence[Array]) -> Swept:
         """Compare the data with the model of these factors."""
         first, other = factors[0], khatri_rao(factors[1:])
-        parts = [
-            pass_(sweep, self._data, self._observed, first, other)
-            for pass_, needed in ((_by_samples, sweep.modes != (0,)), (_by_columns, 0 in sweep.modes))
-            if needed
-        ]
-        products = [part.products for part in parts]
-        terms: dict[int, PlanTerms] = {}
-        for part in parts:
-            terms |= part.terms
-        return Swept(
-            terms,
-            None if 0 in sweep.modes else parts[0].by_sample,
-            Products(*(reduce(add, arrays) for arrays in zip(*products, strict=True))),
-        )
+        parts = []
+        if sweep.modes != (0,):
+            parts.append(by_samples(sweep, self._data, self._observed, first, other))
+        if 0 in sweep.modes:
+            parts.append(by_columns(sweep, DenseColumns(self._data, self._observed), first, other))
+        return joined(parts)
 
     def product(self, products: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
         """Return (Psi_bar / X^)_(n) A(-n) for one n, from what a pass found."""
-        samples, others = products
-        return other_mode_product(others, factors, mode) if mode else samples
+        return product_of(products, factors, mode)
 
 
-def _by_samples(sweep: Sweep, data: Array, observed: Array | None, first: Array, other: Array) -> Swept:
+def joined(parts: Sequence[Swept]) -> Swept:
+    """Add up what was found by samples and by columns, whichever there is."""
+    terms: dict[int, PlanTerms] = {}
+    for part in parts:
+        terms |= part.terms
+    products = Products(*(reduce(add, arrays) for arrays in zip(*(p.products for p in parts), strict=True)))
+    return Swept(terms, None if 0 in terms else parts[0].by_sample, products)
+
+
+def product_of(products: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
+    """Return (Psi_bar / X^)_(n) A(-n) for one n, from `Products`."""
+    samples, others = products
+    return other_mode_product(others, factors, mode) if mode else samples
+
+
+def by_samples(sweep: Sweep, data: Array, observed: Array | None, first: Array, other: Array) -> Swept:
     """Sweep over blocks of samples for all modes but theirs."""
     engine, xp = sweep.engine, sweep.engine.xp
     modes = tuple(mode for mode in sweep.modes if mode)
@@ -234,25 +255,51 @@ def _compare(
     return ratio_to_model(sweep.engine, target, seen), terms, reduce(add, costs)
 
 
-def _by_columns(sweep: Sweep, data: Array, observed: Array | None, first: Array, other: Array) -> Swept:
+class Columns(Protocol):
+    """X_(1), of which blocks of columns can be had."""
+
+    def of(self, engine: Engine, columns: slice) -> tuple[Array, Array | None]:
+        """Return a copy of a block of columns, zero where nothing was observed, and where something was."""
+        ...
+
+    def step(self, engine: Engine) -> int:
+        """Return how many columns a block should have."""
+        ...
+
+
+class DenseColumns:
+    """Columns of data that are on the engine."""
+
+    def __init__(self, data: Array, observed: Array | None) -> None:
+        self._rows = data.reshape(data.shape[0], -1)
+        self._masks = None if observed is None else observed.reshape(*self._rows.shape)
+
+    def of(self, engine: Engine, columns: slice) -> tuple[Array, Array | None]:
+        """Cut them out."""
+        x = engine.xp.asarray(self._rows[:, columns], copy=True)
+        return x, None if self._masks is None else self._masks[:, columns]
+
+    def step(self, engine: Engine) -> int:
+        """Return what the engine likes."""
+        return engine.tile_columns(self._rows.shape[0])
+
+
+def by_columns(sweep: Sweep, data: Columns, first: Array, other: Array) -> Swept:
     """Sweep over blocks of columns for the mode of the samples."""
     engine, xp = sweep.engine, sweep.engine.xp
-    rows = data.reshape(data.shape[0], -1)
-    masks = None if observed is None else observed.reshape(*rows.shape)
 
     def visit(columns: slice) -> Swept:
-        x = xp.asarray(rows[:, columns], copy=True)
+        x, mask = data.of(engine, columns)
         b = other[columns]
         with engine.quiet():
             model = first @ b.T
-            mask = None if masks is None else masks[:, columns]
             seen = model if mask is None else model * mask
             target = xp.zeros_like(x)
             terms, _ = sweep.transport(0, columns.start, x, seen, target, axis=0)
             ratio = _where_seen(engine, ratio_to_model(engine, target, seen), mask, 1 / len(sweep.modes))
         return Swept({0: terms}, None, Products(ratio @ b, ratio.T @ first))
 
-    blocks = engine.map(visit, pieces(rows.shape[1], engine.tile_columns(rows.shape[0])))
+    blocks = engine.map(visit, pieces(other.shape[0], data.step(engine)))
     return Swept(
         {0: reduce(add, (block.terms[0] for block in blocks))},
         None,

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from gwntf.core import Array, InputError, Relaxation
 from gwntf.engines import Engine
 from gwntf.geometry import Cost, Kernel, SampleGraph, SampleTies, build_kernel
-from gwntf.problem import DataTensor, SparseTensor
+from gwntf.problem import ChunkedTensor, DataTensor, SparseTensor
+from gwntf.solvers.losses.chunked import ChunkedPass
 from gwntf.solvers.losses.protocol import Evaluation
 from gwntf.solvers.losses.sparse import SparsePass
 from gwntf.solvers.losses.sweep import DensePass, Sweep, Swept, WarmStarts
@@ -59,12 +60,29 @@ class Wasserstein:
 
     def place(self, engine: Engine, tensor: DataTensor) -> TransportLoss:
         """Build the kernels on the engine."""
-        dtype = tensor.dtype
-        kernels = tuple(
-            None if cost is None else build_kernel(cost, self.relaxation.reg, engine, dtype)
-            for cost in self.costs
-        )
-        return TransportLoss(self, engine, tensor, kernels)
+        return TransportLoss(self, engine, tensor, self.kernels(engine, tensor.dtype))
+
+    def kernels(self, engine: Engine, dtype: Any) -> tuple[Kernel | None, ...]:
+        """Build one kernel for each cost."""
+        reg = self.relaxation.reg
+        return tuple(None if cost is None else build_kernel(cost, reg, engine, dtype) for cost in self.costs)
+
+    @property
+    def transported(self) -> tuple[int, ...]:
+        """Modes with a transport term."""
+        return tuple(mode for mode, cost in enumerate(self.costs) if cost is not None)
+
+    @property
+    def weight(self) -> float:
+        """b: beta times the number of transported modes; 1 for the KL loss."""
+        return self.relaxation.reg_m_model * len(self.transported) if self.transported else 1.0
+
+    def scalings(self, before: int | None) -> int:
+        """Scalings of a transport at the start of a fit, or where so many before were too few."""
+        most = self.limits.max_iter
+        if not self.adaptive:
+            return most
+        return min(_FEW if before is None else 2 * before, most)
 
     def for_new_samples(self) -> Wasserstein:
         """Leave the sample mode out."""
@@ -72,7 +90,7 @@ class Wasserstein:
 
 
 class Pass(Protocol):
-    """How the data go by, dense or sparse."""
+    """How the data go by: dense, sparse or chunked."""
 
     def scaling_bytes(self, modes: Sequence[int]) -> int:
         """Bytes of the scalings along some modes."""
@@ -87,6 +105,13 @@ class Pass(Protocol):
         ...
 
 
+def _pass(engine: Engine, tensor: DataTensor) -> Pass:
+    """Return the pass for these data."""
+    if isinstance(tensor, SparseTensor):
+        return SparsePass(engine, tensor)
+    return ChunkedPass(engine, tensor) if isinstance(tensor, ChunkedTensor) else DensePass(engine, tensor)
+
+
 class TransportLoss:
     """`Wasserstein` placed; holds V of the last sweep of each mode, from which the next one starts."""
 
@@ -99,9 +124,8 @@ class TransportLoss:
     ) -> None:
         self.spec, self.engine, self.kernels = spec, engine, tuple(kernels)
         self.shape = tensor.shape
-        self._pass: Pass = (
-            SparsePass(engine, tensor) if isinstance(tensor, SparseTensor) else DensePass(engine, tensor)
-        )
+        self.resident = not isinstance(tensor, ChunkedTensor)
+        self._pass = _pass(engine, tensor)
         self.sample_scales = engine.asarray(tensor.sample_sums)
         self._scalings = spec.limits.max_iter
         self._warm = WarmStarts(engine, self._pass.scaling_bytes(self.transported) <= spec.warm_limit)
@@ -109,18 +133,12 @@ class TransportLoss:
     @property
     def transported(self) -> tuple[int, ...]:
         """Modes with a transport term."""
-        return tuple(mode for mode, kernel in enumerate(self.kernels) if kernel is not None)
-
-    @property
-    def weight(self) -> float:
-        """b: beta times the number of transported modes; 1 for the KL loss."""
-        return self.spec.relaxation.reg_m_model * len(self.transported) if self.transported else 1.0
+        return self.spec.transported
 
     def forget(self) -> None:
         """Drop the warm starts, and begin with few scalings where they adapt."""
         self._warm.clear()
-        if self.spec.adaptive:
-            self._scalings = min(_FEW, self.spec.limits.max_iter)
+        self._scalings = self.spec.scalings(None)
 
     def evaluate(self, factors: Sequence[Array]) -> Evaluation:
         """Solve the transports at these factors; return their value, and the sweep for the factor step."""
@@ -137,7 +155,9 @@ class TransportLoss:
             return self._printed_step(factors, graph)
         products = [self._pass.product(carried, factors, mode) for mode in range(len(factors))]
         rule = RULES[self.spec.update]
-        return simplex_step(self.engine, factors, products, self.weight, graph, rule, self.spec.inner_iter)
+        return simplex_step(
+            self.engine, factors, products, self.spec.weight, graph, rule, self.spec.inner_iter
+        )
 
     def finish(self, factors: Sequence[Array]) -> list[Array]:
         """Leave them: the rules keep the scale (the printed one has none to keep)."""
@@ -145,7 +165,7 @@ class TransportLoss:
 
     def refine(self) -> bool:
         """Double the scalings of a transport, up to the limit."""
-        more = min(2 * self._scalings, self.spec.limits.max_iter)
+        more = self.spec.scalings(self._scalings)
         grown, self._scalings = more > self._scalings, more
         return grown
 
@@ -173,7 +193,7 @@ class TransportLoss:
         swept = self._sweep(factors, self.transported)
         w = factors[0] * self._pass.product(swept.products, factors, 0)
         masses = other_masses(self.engine, factors, 0)
-        moved = w / masses if ties is None else tied_root(self.engine, w, self.weight, masses, ties)
+        moved = w / masses if ties is None else tied_root(self.engine, w, self.spec.weight, masses, ties)
         return moved, swept.by_sample
 
     def _printed_step(self, factors: Sequence[Array], graph: SampleGraph | None) -> list[Array]:

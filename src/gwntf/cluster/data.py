@@ -1,0 +1,178 @@
+"""The way of the data to the workers: blocks of samples, and for transport along the samples blocks of columns."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gwntf.cluster.homes import Homes
+from gwntf.cluster.work import Place, called, cut_columns, join_columns, place_block, read_block
+from gwntf.engines import Engine
+from gwntf.engines.dask.engine import tasks_of
+from gwntf.engines.dask.tasks import Future, Tasks
+from gwntf.problem import ChunkedTensor, NonnegativeTensor, pieces
+from gwntf.problem.chunked_tensor import checked_tensor
+from gwntf.problem.chunks import Blocks, Gathered, check_source, fit_dtype, is_dask
+
+HOST = Place(None, "highest")
+"""What is asked of the data before a fit is found on the processors of the workers."""
+
+
+class ClusterBlocks(Blocks):
+    """Blocks of samples on the workers, to which functions are sent.
+
+    Parameters
+    ----------
+    tasks : Tasks
+        Those of the session.
+    slices : list of slice
+        Which samples each block has.
+    futures : list of futures
+        A `NonnegativeTensor` in NumPy for each block.
+    """
+
+    def __init__(self, tasks: Tasks, slices: Sequence[slice], futures: Sequence[Future]) -> None:
+        self.tasks, self._slices, self.futures = tasks, slices, futures
+
+    @property
+    def slices(self) -> Sequence[slice]:
+        """Which samples each block has."""
+        return self._slices
+
+    def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
+        """Send the function to the blocks, and bring the answers here one after the other."""
+        answers = deque(self.tasks.submit(called, function, *call) for call in self._calls(arguments))
+        while answers:
+            yield self.tasks.gather(answers.popleft())
+
+    def prepared(
+        self, function: Callable[..., NonnegativeTensor], *arguments: Sequence[Any]
+    ) -> ClusterBlocks:
+        """Return the blocks as a function makes them, on the same workers."""
+        made = [self.tasks.submit(called, function, *call) for call in self._calls(arguments)]
+        return ClusterBlocks(self.tasks, self.slices, made)
+
+    def gather(self, function: Callable[..., Any], state: Any, *arguments: Sequence[Any]) -> Gathered:
+        """Add up what blocks have in common on the workers; states stay there."""
+        states = [None] * len(self.slices) if state is None else state
+        found = [self.tasks.submit(called, function, *call) for call in self._calls((states, *arguments))]
+        own, shared, kept = ([self.tasks.part(place, answer) for answer in found] for place in range(3))
+        mine, total = self.tasks.gather((own, self.tasks.total(shared)))
+        return Gathered(list(mine), total, kept)
+
+    def _calls(self, arguments: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+        return zip(self.futures, *arguments, strict=True)
+
+
+class MappedFile:
+    """A `numpy.memmap` that travels as its path."""
+
+    def __init__(self, X: Any) -> None:
+        self._path, self._dtype, self._offset, self._shape = X.filename, X.dtype, X.offset, X.shape
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        """Read some samples."""
+        found: NDArray[Any] = np.memmap(self._path, self._dtype, "r", self._offset, self._shape)[rows]
+        return found
+
+
+def as_cluster_tensor(
+    X: Any, engine: Engine, *, missing: str = "error", dtype: Any = None, name: str = "X"
+) -> ChunkedTensor:
+    """Have the workers read a memmap, a zarr array or a Dask array, and check all entries there."""
+    check_source(X, name)
+    kind, tasks = fit_dtype(X, dtype), tasks_of(engine)
+    tasks.check()
+    slices, parts = _dask_parts(tasks, X) if is_dask(X) else _parts(tasks, X)
+    homes = Homes(tasks, len(slices)).now()
+    blocks = [
+        tasks.submit(read_block, HOST, part, rows, kind, near=home)
+        for (part, rows), home in zip(parts, homes, strict=True)
+    ]
+    return checked_tensor(ClusterBlocks(tasks, slices, blocks), X.shape, kind, engine, missing, name)
+
+
+def _parts(tasks: Tasks, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
+    """Give every thread one block, to be read from the file; parts of a mapped file are sent."""
+    slices = even_slices(X.shape[0], len(tasks.seats()))
+    if isinstance(X, np.memmap) and not _is_file(X):
+        return slices, [(tasks.put(np.asarray(X[part])), slice(None)) for part in slices]
+    source = tasks.put(MappedFile(X) if isinstance(X, np.memmap) else X)
+    return slices, [(source, part) for part in slices]
+
+
+def _is_file(X: Any) -> bool:
+    """Whether this is what was mapped, in rows, and not a part of it."""
+    return isinstance(X.base, mmap.mmap) and bool(X.flags.c_contiguous)
+
+
+def _dask_parts(tasks: Tasks, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
+    """Join the chunks of a Dask array to at most one block for each thread, cut where it is cut."""
+    ends = np.array(list(accumulate(X.chunks[0])))
+    count = len(tasks.seats())
+    wanted = (np.arange(1, count + 1) * X.shape[0]) / count
+    stops = sorted({int(ends[np.abs(ends - place).argmin()]) for place in wanted} - {0})
+    slices = [slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False)]
+    sizes = tuple(part.stop - part.start for part in slices)
+    whole = X.rechunk({0: sizes} | dict.fromkeys(range(1, X.ndim), -1))
+    chunks = tasks.compute(whole.to_delayed().ravel())
+    return slices, [(chunk, slice(None)) for chunk in chunks]
+
+
+@dataclass(frozen=True)
+class BlockData:
+    """Blocks of samples on the engines of the workers, which samples each has, and where each belongs."""
+
+    tasks: Tasks
+    place: Place
+    slices: Sequence[slice]
+    blocks: Sequence[Future]
+    homes: Homes
+
+    def columns(self, size: int) -> tuple[list[slice], list[Future]]:
+        """Cut X_(1), which has so many columns, into blocks of columns."""
+        parts = even_slices(size, len(self.slices))
+        joined = [
+            self.tasks.submit(
+                join_columns,
+                self.place,
+                [self.tasks.submit(cut_columns, block, part) for block in self.blocks],
+                near=home,
+            )
+            for part, home in zip(parts, self.homes.now(), strict=False)
+        ]
+        return parts, joined
+
+
+def even_slices(size: int, count: int) -> list[slice]:
+    """Cut 0, ..., size - 1 into at most so many slices of about one length."""
+    return list(pieces(size, math.ceil(size / max(1, count))))
+
+
+def send_blocks(tasks: Tasks, tensor: NonnegativeTensor) -> ClusterBlocks:
+    """Cut data that are here and bring a block to every thread.
+
+    The scheduler keeps a copy, for when a worker is lost.
+    """
+    slices = even_slices(tensor.shape[0], len(tasks.seats()))
+    homes = Homes(tasks, len(slices)).now()
+    sent = [tasks.put(tensor.of(part), near=home) for part, home in zip(slices, homes, strict=True)]
+    return ClusterBlocks(tasks, slices, sent)
+
+
+def place_blocks(blocks: ClusterBlocks, place: Place) -> BlockData:
+    """Bring blocks to the engines of their workers."""
+    homes = Homes(blocks.tasks, len(blocks.slices))
+    placed = [
+        blocks.tasks.submit(place_block, place, block, near=home)
+        for block, home in zip(blocks.futures, homes.now(), strict=True)
+    ]
+    return BlockData(blocks.tasks, place, blocks.slices, placed, homes)

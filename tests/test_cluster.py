@@ -1,0 +1,345 @@
+"""A fit on a cluster gives what the same fit gives in memory, whatever happens to its workers, and little travels."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, issparse
+from sklearn.base import clone
+
+from gwntf import GNCP, GNMF, GWNTF, SWIFT, InputError
+from gwntf.core import GwntfError
+
+distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+
+import gwntf.cluster.steps as steps  # noqa: E402
+import gwntf.estimators.base as base  # noqa: E402
+from gwntf.engines.dask.tasks import Tasks  # noqa: E402
+from tests.engines import needs_torch  # noqa: E402
+
+SHAPE = (23, 6, 5)
+GRID = [None, "grid", "grid"]
+FEW = {"max_iter": 5, "tol": 0, "random_state": 0}
+
+
+def samples(shape=SHAPE, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.random(shape) * (rng.random(shape) < 0.8) + 0.01
+
+
+def holed(shape=SHAPE):
+    X = samples(shape)
+    X[np.random.default_rng(1).random(shape) < 0.1] = np.nan
+    return X
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers of one thread each, processes of their own; nobody's default."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def current(client):
+    """The same, as the one in use, with all of its workers."""
+    client.wait_for_workers(2, timeout=60)
+    with client.as_current():
+        yield client
+
+
+def assert_equal_fits(model, wanted, tol=1e-9):
+    """Every fitted attribute of one is that of the other."""
+    names = {name for name in vars(wanted) if name.endswith("_") and not name.startswith("_")}
+    assert names == {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
+    assert {"factors_", "objective_curve_", "embedding_", "reconstruction_err_"} <= names
+    for name in sorted(names):
+        assert_close(getattr(model, name), getattr(wanted, name), tol, name)
+    np.testing.assert_allclose(model.components_, wanted.components_, rtol=tol, atol=tol)
+
+
+def assert_close(found, wanted, tol, name):
+    if isinstance(wanted, list | tuple) and name != "objective_terms_":
+        assert len(found) == len(wanted), name
+        for one, other in zip(found, wanted, strict=True):
+            assert_close(one, other, tol, name)
+    elif issparse(wanted):
+        assert abs(found - wanted).max() == 0, name
+    elif name == "objective_terms_":
+        assert_close(_numbers(found), _numbers(wanted), tol, "numbers")
+    elif isinstance(wanted, np.ndarray | float):
+        np.testing.assert_allclose(found, wanted, rtol=tol, atol=tol, err_msg=name)
+    else:
+        assert found == wanted, name
+
+
+def _numbers(terms):
+    plans = [part for mode in terms.modes if mode is not None for part in mode.parts]
+    return np.array([*plans, terms.misfit, terms.graph])
+
+
+CASES = {
+    "every mode and a graph": (GWNTF(3, inner_iter=2, graph_reg=5, **FEW), samples()),
+    "without the samples": (GWNTF(3, costs=GRID, update="multiplicative", graph_reg=5, **FEW), samples()),
+    "the samples alone": (GWNTF(3, costs=["cosine", None, None], graph_reg=0, **FEW), samples()),
+    "scalings that adapt": (GWNTF(3, transport_max_iter="auto", costs=GRID, **FEW), samples()),
+    "cold scalings": (GWNTF(3, warm_start_memory=0, costs=GRID, graph_reg=5, **FEW), samples()),
+    "KL": (GWNTF(3, costs=[None] * 3, graph_reg=0, n_init=2, **FEW), samples()),
+    "SWIFT": (SWIFT(3, **FEW), samples()),
+    "a matrix": (GNMF(3, **FEW), samples()),
+    "GNCP": (GNCP(3, init="nndsvd", **FEW), samples()),
+    "missing entries": (GWNTF(3, missing="ignore", graph_reg=5, **FEW), holed()),
+    "missing entries, least squares": (GNCP(3, missing="ignore", **FEW), holed()),
+    "float32": (GWNTF(3, costs=[None] * 3, graph_reg=5, **FEW), samples().astype(np.float32)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_fit_is_that_in_memory(name, current, monkeypatch):
+    monkeypatch.setattr(steps, "CUT_EVERY", 2)
+    model, X = CASES[name]
+    wanted = clone(model).fit(X)
+    assert_equal_fits(
+        clone(model).set_params(engine="dask").fit(X), wanted, 1e-4 if name == "float32" else 1e-9
+    )
+
+
+def as_dask(X, folder):
+    return da.from_array(X, chunks=((4, 3, 9, len(X) - 16), 4, -1))
+
+
+def as_persisted(X, folder):
+    return as_dask(X, folder).persist()
+
+
+def as_memmap(X, folder):
+    file = np.memmap(folder / "x.bin", dtype=X.dtype, mode="w+", shape=X.shape)
+    file[:] = X
+    file.flush()
+    return file
+
+
+def as_part_of_memmap(X, folder):
+    return as_memmap(np.concatenate([X[:2], X]), folder)[2:]
+
+
+def as_zarr(X, folder):
+    zarr = pytest.importorskip("zarr")
+    array = zarr.create_array(str(folder / "x.zarr"), shape=X.shape, dtype=X.dtype, chunks=(4, 3, 5))
+    array[...] = X
+    return array
+
+
+@pytest.mark.parametrize(
+    "kind", [as_dask, as_persisted, as_memmap, as_part_of_memmap, as_zarr], ids=lambda f: f.__name__
+)
+def test_workers_read_what_is_not_here(kind, current, tmp_path):
+    X = samples()
+    wanted = GWNTF(3, graph_reg=5, **FEW).fit(X)
+    given = kind(X, tmp_path)
+    model = clone(wanted).set_params(engine="dask").fit(given)
+    assert_equal_fits(model, wanted)
+    np.testing.assert_allclose(model.transform(given), wanted.transform(X), rtol=1e-9)
+    assert model.score(given) == pytest.approx(wanted.score(X))
+
+
+def test_entries_are_checked_by_the_workers(current):
+    X = samples()
+    X[20, 1, 1] = -1
+    with pytest.raises(InputError, match="negative entries"):
+        GWNTF(3, engine="dask").fit(as_dask(X, None))
+    with pytest.raises(InputError, match="30 NaN entries"):
+        GWNTF(3, engine="dask").fit(
+            as_dask(np.where(np.arange(23)[:, None, None] == 7, np.nan, samples()), None)
+        )
+
+
+class Kill:
+    """Kills one worker in the middle of a fit."""
+
+    def __init__(self, client, iteration):
+        self.client, self.iteration, self.killed = client, iteration, None
+
+    def __call__(self, news):
+        if news.iteration == self.iteration and self.killed is None:
+            self.killed = next(iter(self.client.run(os.getpid).values()))
+            os.kill(self.killed, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("model", "every", "given"),
+    [
+        (GWNTF(3, inner_iter=2, graph_reg=5, **FEW), 2, np.asarray),
+        (GWNTF(3, costs=GRID, graph_reg=5, **FEW), 20, lambda X: as_dask(X, None)),
+        (GNCP(3, **FEW), 20, np.asarray),
+    ],
+    ids=["past cut off", "all of the past", "least squares"],
+)
+def test_lost_worker_changes_nothing(model, every, given, current, monkeypatch):
+    monkeypatch.setattr(steps, "CUT_EVERY", every)
+    wanted = clone(model).fit(samples())
+    kill = Kill(current, 3)
+    found = clone(model).set_params(engine="dask", callbacks=[kill])
+    found.fit(given(samples()))
+    assert kill.killed not in current.run(os.getpid).values()
+    assert_equal_fits(found, wanted)
+
+
+def left_on(client):
+    """Tasks of the library that the scheduler knows."""
+    return client.run_on_scheduler(
+        lambda dask_scheduler: [str(key) for key in dask_scheduler.tasks if str(key).startswith("gwntf")]
+    )
+
+
+def wait_until_empty(client, seconds=20):
+    end = time.monotonic() + seconds
+    while left_on(client) and time.monotonic() < end:
+        time.sleep(0.05)
+    return left_on(client)
+
+
+def test_interrupted_fit_leaves_a_clean_cluster(current):
+    def interrupt_soon(news):
+        seen.append(len(left_on(current)))
+        if news.iteration == 2:
+            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    seen = []
+    with pytest.raises(KeyboardInterrupt):
+        GWNTF(3, max_iter=100_000, tol=0, engine="dask", callbacks=[interrupt_soon]).fit(samples())
+    assert min(seen) > 0
+    assert not wait_until_empty(current)
+    assert GNCP(2, engine="dask", **FEW).fit(samples()).n_iter_ == 5
+
+
+def test_finished_fit_leaves_a_clean_cluster_and_needs_it_no_more(client):
+    client.wait_for_workers(2, timeout=60)
+    with client.as_current():
+        model = GWNTF(3, engine="dask", **FEW).fit(samples())
+    assert not wait_until_empty(client)
+    with pytest.raises(ValueError, match="No global client"):
+        distributed.get_client()
+    wanted = GWNTF(3, **FEW).fit(samples())
+    found = pickle.loads(pickle.dumps(model)).transform(samples())  # noqa: S301
+    np.testing.assert_allclose(found, wanted.transform(samples()), rtol=1e-9)
+
+
+def test_scheduler_forgets_what_lies_before_a_cut(current, monkeypatch):
+    monkeypatch.setattr(steps, "CUT_EVERY", 4)
+    known = []
+    watch = [lambda news: known.append(len(left_on(current)))]
+    GWNTF(3, costs=GRID, engine="dask", max_iter=12, tol=0, callbacks=watch).fit(samples())
+    assert max(known[:4]) > min(known[:4]) > 0
+    assert max(known[8:]) <= 1.2 * max(known[:8])
+
+
+@needs_torch
+def test_workers_use_torch_where_a_device_is_named(current):
+    model = GWNTF(3, costs=GRID, graph_reg=5, dtype="float64", **FEW)
+    wanted = clone(model).fit(samples())
+    found = clone(model).set_params(engine="dask", device="cpu").fit(samples())
+    assert_equal_fits(found, wanted)
+
+
+def test_callbacks_see_factors_when_they_look(current, monkeypatch):
+    gathered = []
+    monkeypatch.setattr("gwntf.cluster.samples.BlockRows.gathered", _counted(gathered))
+    seen = []
+    GNCP(2, engine="dask", callbacks=[lambda news: seen.append(news.objective)], **FEW).fit(samples())
+    assert len(seen) == 5
+    assert len(gathered) == 1
+    wanted, found = [], []
+    GNCP(2, callbacks=[lambda news: wanted.append(list(news.factors))], **FEW).fit(samples())
+    GNCP(2, engine="dask", callbacks=[lambda news: found.append(list(news.factors))], **FEW).fit(samples())
+    for one, other in zip(found, wanted, strict=True):
+        assert_close(one, other, 1e-9, "factors")
+
+
+def _counted(calls):
+    from gwntf.cluster.samples import BlockRows
+
+    gathered = BlockRows.gathered
+
+    def counted(self):
+        calls.append(self)
+        return gathered(self)
+
+    return counted
+
+
+def test_only_small_messages_travel(current, monkeypatch):
+    """Of the data nothing does, in an iteration; what does is as large as the page on scaling says."""
+    shape, rank, itemsize = (300, 20, 20), 3, 8
+    chain = csr_array(np.eye(300, k=1) + np.eye(300, k=-1))
+    brought, sent = [], []
+    gather = Tasks.gather
+
+    def weighed(self, futures):
+        found = gather(self, futures)
+        brought.append(len(pickle.dumps(found)))
+        return found
+
+    def moved(client):
+        logs = client.run(lambda dask_worker: sum(x["total"] for x in dask_worker.transfer_incoming_log))
+        return sum(logs.values())
+
+    monkeypatch.setattr(Tasks, "gather", weighed)
+    counts = []
+
+    def watch(news):
+        counts.append(len(brought))
+        sent.append(moved(current))
+
+    model = GWNTF(
+        rank, costs=GRID, graph=chain, graph_reg=5, max_iter=6, tol=0, engine="dask", callbacks=[watch]
+    )
+    model.fit(samples(shape))
+    here = sum(brought[counts[0] : counts[-1]]) / 5
+    between = (sent[-1] - sent[0]) / 5
+    others = 400 * rank * itemsize
+    assert others < here < others + 2000
+    lent = 2 * rank * itemsize
+    assert lent <= between < 2 * others + 300 * rank * itemsize + 4000
+    assert between < 0.04 * np.prod(shape) * itemsize
+
+
+REFUSED = [
+    ({"update": "paper"}, "update: got 'paper' with engine='dask'"),
+    ({"precision": "high"}, "precision: got 'high'"),
+    ({"costs": (None, "grit", None)}, r"costs\[1\]: got 'grit'"),
+]
+
+
+@pytest.mark.parametrize(("params", "message"), REFUSED, ids=[next(iter(p)) for p, _ in REFUSED])
+def test_bad_settings_are_refused_before_any_work(params, message, current, monkeypatch):
+    monkeypatch.setattr(base, "solve_each", _must_not_start)
+    with pytest.raises(InputError, match=message):
+        GWNTF(3, engine="dask", **params).fit(samples())
+
+
+def test_sparse_data_are_refused(current):
+    with pytest.raises(InputError, match="engine: got 'dask' with a sparse array"):
+        GNCP(2, engine="dask").fit(csr_array(samples((8, 4))))
+
+
+def test_fit_without_a_cluster_says_how_to_start_one(monkeypatch):
+    monkeypatch.setattr(base, "solve_each", _must_not_start)
+    with pytest.raises(GwntfError, match=r"engine: got 'dask' without a cluster; .*Client\(\)"):
+        GWNTF(3, engine="dask").fit(samples())
+
+
+def _must_not_start(*args, **kwargs):
+    raise AssertionError("work has started")
