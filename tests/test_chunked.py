@@ -412,7 +412,7 @@ from gwntf.problem import chunks
 chunks.BLOCK_BYTES = 2**20
 X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(16_000, 32, 32))
 options = dict(max_iter=2, tol=0, random_state=0, engine="numpy")
-models = [NMF(3, **options), GWNTF(3, costs=[None] * 3, graph_reg=0, **options)]
+models = [NMF(3, init="nndsvd", **options), GWNTF(3, costs=[None] * 3, graph_reg=0, **options)]
 for model in models:
     model.fit(np.ones((30, 32, 32), np.float32))
 
