@@ -308,6 +308,18 @@ def test_blocks_are_whole_chunks_and_come_in_order(tmp_path):
         assert found == [(NonnegativeTensor, size + k) for k, size in enumerate(expected)]
 
 
+@pytest.mark.parametrize("name", ["all modes", "without samples", "KL", "GNMF", "NCP", "SDNMF"])
+def test_every_iteration_reads_every_block_once(name, tmp_path, monkeypatch):
+    real, readings = chunks.read, []
+    monkeypatch.setattr(chunks, "read", lambda X, rows: readings.append(rows) or real(X, rows))
+    given, counts = as_memmap(samples(), tmp_path), []
+    for iterations in (3, 5):
+        readings.clear()
+        clone(MODELS[name]).set_params(max_iter=iterations).fit(given)
+        counts.append(len(readings))
+    assert counts[1] - counts[0] == 2 * 5
+
+
 def test_data_of_one_block_are_read_and_taken_as_dense(tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "BLOCK_BYTES", 2**20)
     X = samples()
