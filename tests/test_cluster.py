@@ -21,6 +21,7 @@ da = pytest.importorskip("dask.array")
 
 import gwntf.cluster.steps as steps  # noqa: E402
 import gwntf.estimators.base as base  # noqa: E402
+from gwntf.cluster.homes import settled  # noqa: E402
 from gwntf.engines.dask.tasks import Tasks  # noqa: E402
 from tests.engines import needs_torch  # noqa: E402
 
@@ -309,12 +310,39 @@ def test_only_small_messages_travel(current, monkeypatch):
     model.fit(samples(shape))
     here = sum(brought[counts[0] : counts[-1]]) / 5
     between = (sent[-1] - sent[0]) / 5
-    print("BETWEEN", between, here, np.diff(sent))
     others = 400 * rank * itemsize
     assert others < here < others + 2000
     lent = 2 * rank * itemsize
     assert lent <= between < 2 * others + 300 * rank * itemsize + 4000
     assert between < 0.04 * np.prod(shape) * itemsize
+
+
+SETTLED = {
+    "shared out evenly": ([None] * 3, ["a", "b", "b"], ["b", "a", "b"]),
+    "those who have a home stay": (["b", "a"], ["a", "b"], ["b", "a"]),
+    "a lost home is replaced by a free one": (["a", "lost"], ["a", "new"], ["a", "new"]),
+    "where there is none they crowd": (["a", "lost"], ["a"], ["a", "a"]),
+    "and part again when one comes": (["a", "a"], ["a", "new"], ["a", "new"]),
+    "without workers nobody has a home": (["a"], [], [None]),
+}
+
+
+@pytest.mark.parametrize("name", SETTLED)
+def test_blocks_settle(name):
+    homes, seats, wanted = SETTLED[name]
+    assert settled(homes, seats) == wanted
+
+
+def test_every_worker_works(current):
+    """Blocks of a Dask array, whose chunks may all lie on one worker, are shared out."""
+    model = GWNTF(3, costs=GRID, graph_reg=0, engine="dask", max_iter=8, tol=0)
+    first = next(iter(current.nthreads()))
+    X = da.from_array(samples((40, 6, 5)), chunks=(10, 6, 5)).persist(workers=[first])
+    with distributed.get_task_stream(current) as stream:
+        model.fit(X)
+    done = [task["worker"] for task in stream.data if "measure_samples" in str(task["key"])]
+    assert len(done) == 18
+    assert {done.count(worker) for worker in current.nthreads()} == {9}
 
 
 REFUSED = [

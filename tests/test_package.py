@@ -9,7 +9,7 @@ from pathlib import Path
 
 import gwntf
 
-HEAVY = ("torch", "dask", "numba", "ot", "matplotlib", "tqdm", "triton", "sparse")
+HEAVY = ("torch", "dask", "numba", "ot", "matplotlib", "tqdm", "triton", "sparse", "distributed", "zarr")
 
 
 def run(code: str) -> str:
