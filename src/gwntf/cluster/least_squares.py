@@ -9,7 +9,8 @@ from operator import mul
 
 from gwntf.cluster.data import BlockData
 from gwntf.cluster.samples import BlockGraphs
-from gwntf.cluster.work import Place, measure_squares, place_squares, size_of_squares, step_squares
+from gwntf.cluster.squares_work import measure_squares, place_squares, size_of_squares, step_squares
+from gwntf.cluster.work import Place
 from gwntf.core import FloatArray
 from gwntf.engines.dask.tasks import Future
 from gwntf.engines.numpy_engine import NumpyEngine

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from gwntf.cluster.work import Place, smoothness, taken
+from gwntf.cluster.neighbors import smoothness
+from gwntf.cluster.work import Place, taken
 from gwntf.core import FloatArray
 from gwntf.engines.dask.tasks import Future, Tasks
 from gwntf.geometry import SampleGraph

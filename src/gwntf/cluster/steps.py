@@ -12,7 +12,8 @@ from gwntf.cluster.data import BlockData, ClusterBlocks, place_blocks, send_bloc
 from gwntf.cluster.least_squares import SquaresIteration
 from gwntf.cluster.samples import BlockGraphs, BlockRows, Factors, cut_graph
 from gwntf.cluster.transport import TransportIteration
-from gwntf.cluster.work import Job, Place
+from gwntf.cluster.transport_work import Job
+from gwntf.cluster.work import Place
 from gwntf.core import Array, FloatArray
 from gwntf.engines import Engine
 from gwntf.engines.dask.engine import DaskEngine

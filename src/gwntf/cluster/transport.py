@@ -10,18 +10,16 @@ import numpy as np
 
 from gwntf.cluster.data import BlockData
 from gwntf.cluster.samples import BlockGraphs
-from gwntf.cluster.work import (
+from gwntf.cluster.transport_work import (
     Job,
-    Share,
-    joined,
     measure_columns,
     measure_samples,
     numbered_terms,
     numerator,
     resting,
-    taken,
     tied_step,
 )
+from gwntf.cluster.work import Share, joined, taken
 from gwntf.core import FloatArray
 from gwntf.engines.dask.tasks import Future
 from gwntf.engines.numpy_engine import NumpyEngine

@@ -50,9 +50,8 @@ class Tasks:
         return future
 
     def compute(self, delayed: Sequence[Any]) -> list[Future]:
-        """Send what others have put off, such as the chunks of a Dask array."""
+        """Send what others have put off, such as chunks of a Dask array; it may be theirs, and is not called off."""
         futures = self.client.compute(list(delayed), retries=_RETRIES)
-        self._open.update(futures)
         return list(futures)
 
     def put(self, value: Any, *, near: str | None = None) -> Future:
