@@ -65,13 +65,12 @@ class SquaresIteration:
         last: Squared | None,  # noqa: ARG002
     ) -> tuple[Squared, ObjectiveTerms]:
         """Bring F and what the shared factors need here."""
-        tasks, shared = self._tasks, self._share(rest)
+        tasks, shared, homes = self._tasks, self._share(rest), self._homes.now()
+        lent, smooth = ([], []) if self._graphs is None else self._graphs.at(self._place, rows)
         shares = [
             tasks.submit(measure_squares, loss, a, shared, near=home)
-            for loss, a, home in zip(self._losses, rows, self._homes.now(), strict=True)
+            for loss, a, home in zip(self._losses, rows, homes, strict=True)
         ]
-        lent = [] if self._graphs is None else self._graphs.lent(rows)
-        smooth = [] if self._graphs is None else [self._graphs.smoothness(self._place, rows, lent)]
         total, graph = tasks.gather((tasks.total(shares), smooth))
         terms = ObjectiveTerms((None,) * self._order, float(total.numbers[-1]), float(sum(graph)))
         return Squared(rows, lent, total.others, total.gram), terms

@@ -122,7 +122,7 @@ def place_on_cluster(problem: Problem, engine: DaskEngine) -> ClusterSteps:
     """Bring the data of a problem to the cluster of the engine."""
     place = Place(engine.device, engine.precision)
     data = _data(problem, engine, place)
-    graphs = _graphs(problem, engine, data)
+    graphs = _graphs(problem, data)
     iteration: Iteration
     if not isinstance(problem.loss, Wasserstein):
         iteration = SquaresIteration(place, data, graphs, len(problem.tensor.shape))
@@ -141,10 +141,10 @@ def _data(problem: Problem, engine: DaskEngine, place: Place) -> BlockData:
     return place_blocks(tensor.blocks, place)
 
 
-def _graphs(problem: Problem, engine: DaskEngine, data: BlockData) -> BlockGraphs | None:
+def _graphs(problem: Problem, data: BlockData) -> BlockGraphs | None:
     if problem.graph is None or problem.graph_reg == 0:
         return None
-    return cut_graph(engine.tasks, problem.graph, problem.graph_reg, data.slices, problem.tensor.dtype)
+    return cut_graph(data, problem.graph, problem.graph_reg, problem.tensor.dtype)
 
 
 def _job(spec: Wasserstein, tensor: DataTensor, place: Place) -> Job:

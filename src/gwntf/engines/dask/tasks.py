@@ -58,10 +58,10 @@ class Tasks:
         """Bring a value to the cluster in such a way that it is not lost with a worker."""
         return self.submit(_itself, value, near=near)
 
-    def part(self, name: str | int, future: Future) -> Future:
+    def part(self, name: str | int, future: Future, *, near: str | None = None) -> Future:
         """Take an attribute of a value, or an item of a tuple, where it is."""
         take = operator.attrgetter(name) if isinstance(name, str) else operator.itemgetter(name)
-        return self.submit(take, future)
+        return self.submit(take, future, near=near)
 
     def total(self, futures: Sequence[Future]) -> Future:
         """Add up, by a tree of tasks."""
