@@ -308,6 +308,18 @@ def test_blocks_are_whole_chunks_and_come_in_order(tmp_path):
         assert found == [(NonnegativeTensor, size + k) for k, size in enumerate(expected)]
 
 
+@pytest.mark.parametrize("name", ["all modes", "without samples", "KL", "GNMF", "NCP", "SDNMF"])
+def test_every_iteration_reads_every_block_once(name, tmp_path, monkeypatch):
+    real, readings = chunks.read, []
+    monkeypatch.setattr(chunks, "read", lambda X, rows: readings.append(rows) or real(X, rows))
+    given, counts = as_memmap(samples(), tmp_path), []
+    for iterations in (3, 5):
+        readings.clear()
+        clone(MODELS[name]).set_params(max_iter=iterations).fit(given)
+        counts.append(len(readings))
+    assert counts[1] - counts[0] == 2 * 5
+
+
 def test_data_of_one_block_are_read_and_taken_as_dense(tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "BLOCK_BYTES", 2**20)
     X = samples()
@@ -412,7 +424,7 @@ from gwntf.problem import chunks
 chunks.BLOCK_BYTES = 2**20
 X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(16_000, 32, 32))
 options = dict(max_iter=2, tol=0, random_state=0, engine="numpy")
-models = [NMF(3, **options), GWNTF(3, costs=[None] * 3, graph_reg=0, **options)]
+models = [NMF(3, init="nndsvd", **options), GWNTF(3, costs=[None] * 3, graph_reg=0, **options)]
 for model in models:
     model.fit(np.ones((30, 32, 32), np.float32))
 

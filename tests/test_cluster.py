@@ -21,6 +21,7 @@ da = pytest.importorskip("dask.array")
 
 import gwntf.cluster.steps as steps  # noqa: E402
 import gwntf.estimators.base as base  # noqa: E402
+from gwntf.cluster.homes import settled  # noqa: E402
 from gwntf.engines.dask.tasks import Tasks  # noqa: E402
 from tests.engines import needs_torch  # noqa: E402
 
@@ -153,6 +154,15 @@ def test_workers_read_what_is_not_here(kind, current, tmp_path):
     assert_equal_fits(model, wanted)
     np.testing.assert_allclose(model.transform(given), wanted.transform(X), rtol=1e-9)
     assert model.score(given) == pytest.approx(wanted.score(X))
+
+
+def test_data_on_the_cluster_stay_there(current):
+    """The chunks are the blocks, so that nothing has to be put together."""
+    X = da.from_array(samples(), chunks=(12, -1, -1)).persist()
+    GNCP(2, engine="dask", **FEW).fit(X)
+    assert not wait_until_empty(current)
+    assert {future.status for future in distributed.futures_of(X)} == {"finished"}
+    np.testing.assert_array_equal(X.compute(), samples())
 
 
 def test_entries_are_checked_by_the_workers(current):
@@ -314,6 +324,34 @@ def test_only_small_messages_travel(current, monkeypatch):
     lent = 2 * rank * itemsize
     assert lent <= between < 2 * others + 300 * rank * itemsize + 4000
     assert between < 0.04 * np.prod(shape) * itemsize
+
+
+SETTLED = {
+    "shared out evenly": ([None] * 3, ["a", "b", "b"], ["a", "b", "b"]),
+    "those who have a home stay": (["b", "a"], ["a", "b"], ["b", "a"]),
+    "a lost home is replaced by a free one": (["a", "lost"], ["a", "new"], ["a", "new"]),
+    "where there is none they crowd": (["a", "lost"], ["a"], ["a", "a"]),
+    "and part again when one comes": (["a", "a"], ["a", "new"], ["a", "new"]),
+    "without workers nobody has a home": (["a"], [], [None]),
+}
+
+
+@pytest.mark.parametrize("name", SETTLED)
+def test_blocks_settle(name):
+    homes, seats, wanted = SETTLED[name]
+    assert settled(homes, seats) == wanted
+
+
+def test_every_worker_works(current):
+    """Blocks of a Dask array, whose chunks may all lie on one worker, are shared out."""
+    model = GWNTF(3, costs=GRID, graph_reg=0, engine="dask", max_iter=8, tol=0)
+    first = next(iter(current.nthreads()))
+    X = da.from_array(samples((40, 6, 5)), chunks=(10, 6, 5)).persist(workers=[first])
+    with distributed.get_task_stream(current) as stream:
+        model.fit(X)
+    done = [task["worker"] for task in stream.data if "measure_samples" in str(task["key"])]
+    assert len(done) == 18
+    assert {done.count(worker) for worker in current.nthreads()} == {9}
 
 
 REFUSED = [

@@ -13,6 +13,7 @@ from gwntf import GNCP, GWNTF, SDNMF, SWIFT, Checkpoint, DeviceMemoryError
 from gwntf.datasets import load_digits_tensor
 from gwntf.engines import get_engine
 from gwntf.geometry import Points, build_kernel, near_far_parts, near_pairs
+from gwntf.problem import chunks
 
 if __name__ == "__main__":
     import torch
@@ -77,6 +78,25 @@ def test_a_fit_on_a_gpu_goes_on_from_its_checkpoint():
             for a, b in zip(found.factors_, whole.factors_, strict=True):
                 np.testing.assert_array_equal(a, b)
             np.testing.assert_array_equal(found.objective_curve_, whole.objective_curve_)
+
+
+def test_blocks_of_a_file_go_to_the_device_and_the_fit_is_that_of_the_whole():
+    before = chunks.BLOCK_BYTES
+    chunks.BLOCK_BYTES = 70 * 64 * 8
+    try:
+        for model in (GWNTF(6, graph_reg=10.0), GWNTF(6, costs=(None,) * 3), GNCP(6, init="nndsvd")):
+            X = digits()
+            model.set_params(max_iter=6, tol=0, random_state=0, dtype="float64")
+            expected = model.set_params(engine="numpy", device=None).fit(X)
+            arrays = [*expected.factors_, expected.transform(X)]
+            with tempfile.TemporaryFile() as file:
+                given = np.memmap(file, dtype=X.dtype, mode="w+", shape=X.shape)
+            given[:] = X
+            found = model.set_params(engine="torch", device="cuda").fit(given)
+            for a, b in zip([*found.factors_, found.transform(given)], arrays, strict=True):
+                assert np.linalg.norm(a - b) <= 1e-9 * np.linalg.norm(b), model
+    finally:
+        chunks.BLOCK_BYTES = before
 
 
 def test_the_same_seed_gives_the_same_bits():

@@ -18,7 +18,7 @@ import gwntf
 from gwntf import SeparableCost
 from gwntf.estimators.base import Factorization
 
-HEAVY = ("torch", "dask", "numba", "ot", "matplotlib", "tqdm", "triton", "sparse")
+HEAVY = ("torch", "dask", "numba", "ot", "matplotlib", "tqdm", "triton", "sparse", "distributed", "zarr")
 
 
 def run(code: str) -> str:

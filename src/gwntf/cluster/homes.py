@@ -9,20 +9,25 @@ from gwntf.engines.dask.tasks import Tasks
 
 
 class Homes:
-    """Workers of blocks. A block runs at home while that worker is there, and anywhere when it is not.
+    """Workers of blocks. The tasks of a block run at home while that worker is there, and anywhere when it is not.
 
     The scheduler alone would leave blocks where they came to be, since to move one takes longer than a step of it: two
     blocks that were made on one worker would stay there for the whole fit, beside an idle one.
+
+    Attributes
+    ----------
+    known : list of str or None
+        The homes when they were last asked for.
     """
 
     def __init__(self, tasks: Tasks, count: int) -> None:
         self._tasks = tasks
-        self._homes = settled([None] * count, tasks.seats())
+        self.known: Sequence[str | None] = settled([None] * count, tasks.seats())
 
     def now(self) -> Sequence[str | None]:
         """Return the home of every block, now that workers may have come or gone."""
-        self._homes = settled(self._homes, self._tasks.seats())
-        return self._homes
+        self.known = settled(self.known, self._tasks.seats())
+        return self.known
 
 
 def settled(homes: Sequence[str | None], seats: Sequence[str]) -> list[str | None]:

@@ -9,7 +9,8 @@ from operator import mul
 
 from gwntf.cluster.data import BlockData
 from gwntf.cluster.samples import BlockGraphs
-from gwntf.cluster.work import Place, measure_squares, place_squares, size_of_squares, step_squares
+from gwntf.cluster.squares_work import measure_squares, place_squares, size_of_squares, step_squares
+from gwntf.cluster.work import Place
 from gwntf.core import FloatArray
 from gwntf.engines.dask.tasks import Future
 from gwntf.engines.numpy_engine import NumpyEngine
@@ -34,6 +35,7 @@ class SquaresIteration:
     def __init__(self, place: Place, data: BlockData, graphs: BlockGraphs | None, order: int) -> None:
         self._tasks, self._place, self._graphs, self._order = data.tasks, place, graphs, order
         self._homes = data.homes
+        self._shared: tuple[list[FloatArray], Future] | None = None
         self._losses = [self._tasks.submit(place_squares, block) for block in data.blocks]
 
     def sizes(self) -> list[float]:
@@ -63,13 +65,12 @@ class SquaresIteration:
         last: Squared | None,  # noqa: ARG002
     ) -> tuple[Squared, ObjectiveTerms]:
         """Bring F and what the shared factors need here."""
-        tasks, shared = self._tasks, self._tasks.put(list(rest))
+        tasks, shared, homes = self._tasks, self._share(rest), self._homes.now()
+        lent, smooth = ([], []) if self._graphs is None else self._graphs.at(self._place, rows)
         shares = [
             tasks.submit(measure_squares, loss, a, shared, near=home)
-            for loss, a, home in zip(self._losses, rows, self._homes.now(), strict=True)
+            for loss, a, home in zip(self._losses, rows, homes, strict=True)
         ]
-        lent = [] if self._graphs is None else self._graphs.lent(rows)
-        smooth = [] if self._graphs is None else [self._graphs.smoothness(self._place, rows, lent)]
         total, graph = tasks.gather((tasks.total(shares), smooth))
         terms = ObjectiveTerms((None,) * self._order, float(total.numbers[-1]), float(sum(graph)))
         return Squared(rows, lent, total.others, total.gram), terms
@@ -84,7 +85,7 @@ class SquaresIteration:
                 grams = [factor.T @ factor for other, factor in enumerate(moved, 1) if other != mode]
                 whole = reduce(mul, grams, state.gram)
                 moved[mode - 1] = least_squares_factor(engine, moved[mode - 1], product, whole, None)
-        shared = self._tasks.put(moved)
+        shared = self._share(moved)
         count = len(state.rows)
         graphs = [None] * count if self._graphs is None else self._graphs.graphs
         lent = state.lent or [[] for _ in range(count)]
@@ -95,6 +96,12 @@ class SquaresIteration:
             )
         ]
         return rows, moved
+
+    def _share(self, rest: Sequence[FloatArray]) -> Future:
+        """Send shared factors once: workers keep X_(1) A(-1) for as long as they are given the same ones."""
+        if self._shared is None or not all(a is b for a, b in zip(self._shared[0], rest, strict=True)):
+            self._shared = (list(rest), self._tasks.put(list(rest)))
+        return self._shared[1]
 
     def cut(self, state: Squared) -> Squared:
         """Send the rows anew, so that a lost worker costs only what came after."""

@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from gwntf.cluster.work import Place, smoothness, taken
+from gwntf.cluster.data import BlockData
+from gwntf.cluster.homes import Homes
+from gwntf.cluster.neighbors import smoothness
+from gwntf.cluster.work import Place, taken
 from gwntf.core import FloatArray
 from gwntf.engines.dask.tasks import Future, Tasks
 from gwntf.geometry import SampleGraph
@@ -77,32 +80,39 @@ class BlockGraphs:
     """
 
     tasks: Tasks
+    homes: Homes
     graphs: list[Future]
     loans: list[list[Loan]]
 
     def lent(self, rows: Sequence[Future]) -> list[list[Future]]:
         """For each block the rows of other blocks that it needs, taken out where they are."""
         return [
-            [self.tasks.submit(taken, rows[loan.source], loan.rows) for loan in loans] for loans in self.loans
+            [
+                self.tasks.submit(taken, rows[loan.source], loan.rows, near=self.homes.known[loan.source])
+                for loan in loans
+            ]
+            for loans in self.loans
         ]
 
-    def smoothness(self, place: Place, rows: Sequence[Future], lent: Sequence[list[Future]]) -> Future:
-        """Return the penalty on the rows of all samples."""
-        blocks = zip(rows, self.graphs, lent, strict=True)
-        return self.tasks.total([self.tasks.submit(smoothness, place, *block) for block in blocks])
+    def at(self, place: Place, rows: Sequence[Future]) -> tuple[list[list[Future]], list[Future]]:
+        """Return what `lent` does, and the penalty on the rows of every block, whose sum is that of the graph.
+
+        To be sent before what takes long, behind which it would have to wait.
+        """
+        lent = self.lent(rows)
+        blocks = zip(rows, self.graphs, lent, self.homes.known, strict=True)
+        return lent, [self.tasks.submit(smoothness, place, *block, near=home) for *block, home in blocks]
 
 
-def cut_graph(
-    tasks: Tasks, graph: csr_array, weight: float, slices: Sequence[slice], dtype: Any
-) -> BlockGraphs:
-    """Cut a graph into blocks of rows and bring them to the cluster."""
-    starts = np.array([part.start for part in slices])
+def cut_graph(data: BlockData, graph: csr_array, weight: float, dtype: Any) -> BlockGraphs:
+    """Cut a graph into blocks of rows and bring them to the blocks of the data."""
+    starts = np.array([part.start for part in data.slices])
     graphs, loans = [], []
-    for rows in slices:
+    for rows, home in zip(data.slices, data.homes.known, strict=True):
         block, mine = _cut(graph, weight, rows, starts, dtype)
-        graphs.append(tasks.put(block))
+        graphs.append(data.tasks.put(block, near=home))
         loans.append(mine)
-    return BlockGraphs(tasks, graphs, loans)
+    return BlockGraphs(data.tasks, data.homes, graphs, loans)
 
 
 def _cut(

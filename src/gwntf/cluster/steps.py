@@ -12,7 +12,8 @@ from gwntf.cluster.data import BlockData, ClusterBlocks, place_blocks, send_bloc
 from gwntf.cluster.least_squares import SquaresIteration
 from gwntf.cluster.samples import BlockGraphs, BlockRows, Factors, cut_graph
 from gwntf.cluster.transport import TransportIteration
-from gwntf.cluster.work import Job, Place
+from gwntf.cluster.transport_work import Job
+from gwntf.cluster.work import Place
 from gwntf.core import Array, FloatArray
 from gwntf.engines import Engine
 from gwntf.engines.dask.engine import DaskEngine
@@ -121,7 +122,7 @@ def place_on_cluster(problem: Problem, engine: DaskEngine) -> ClusterSteps:
     """Bring the data of a problem to the cluster of the engine."""
     place = Place(engine.device, engine.precision)
     data = _data(problem, engine, place)
-    graphs = _graphs(problem, engine, data)
+    graphs = _graphs(problem, data)
     iteration: Iteration
     if not isinstance(problem.loss, Wasserstein):
         iteration = SquaresIteration(place, data, graphs, len(problem.tensor.shape))
@@ -140,10 +141,10 @@ def _data(problem: Problem, engine: DaskEngine, place: Place) -> BlockData:
     return place_blocks(tensor.blocks, place)
 
 
-def _graphs(problem: Problem, engine: DaskEngine, data: BlockData) -> BlockGraphs | None:
+def _graphs(problem: Problem, data: BlockData) -> BlockGraphs | None:
     if problem.graph is None or problem.graph_reg == 0:
         return None
-    return cut_graph(engine.tasks, problem.graph, problem.graph_reg, data.slices, problem.tensor.dtype)
+    return cut_graph(data, problem.graph, problem.graph_reg, problem.tensor.dtype)
 
 
 def _job(spec: Wasserstein, tensor: DataTensor, place: Place) -> Job:

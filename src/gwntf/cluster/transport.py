@@ -10,18 +10,16 @@ import numpy as np
 
 from gwntf.cluster.data import BlockData
 from gwntf.cluster.samples import BlockGraphs
-from gwntf.cluster.work import (
+from gwntf.cluster.transport_work import (
     Job,
-    Share,
-    joined,
     measure_columns,
     measure_samples,
     numbered_terms,
     numerator,
     resting,
-    taken,
     tied_step,
 )
+from gwntf.cluster.work import Share, joined, taken
 from gwntf.core import FloatArray
 from gwntf.engines.dask.tasks import Future
 from gwntf.engines.numpy_engine import NumpyEngine
@@ -93,19 +91,19 @@ class TransportIteration:
         """Transport every block to the model of these factors, and bring F and R_(1)' A(1) here."""
         tasks, shared = self._tasks, self._tasks.put(list(rest))
         homes = self._data.homes.now()
+        lent, smooth = ([], []) if self._graphs is None else self._graphs.at(self._place, rows)
         samples = self._measure_samples(rows, shared, last, homes)
         columns = self._measure_columns(rows, shared, last, homes)
-        lent = [] if self._graphs is None else self._graphs.lent(rows)
-        total, parts, smooth = tasks.gather(
+        total, parts, penalty = tasks.gather(
             (
-                [tasks.total([tasks.part("share", found) for found in samples])] if samples else [],
-                [tasks.part("share", found) for found in columns],
-                [] if self._graphs is None else [self._graphs.smoothness(self._place, rows, lent)],
+                [tasks.total(self._parts_of("share", samples))] if samples else [],
+                self._parts_of("share", columns),
+                smooth,
             )
         )
         others, numbers = _added(total, parts)
         modes = numbered_terms(numbers, self._spec.transported)
-        terms = ObjectiveTerms(modes, float(numbers[-1]), float(sum(smooth)))
+        terms = ObjectiveTerms(modes, float(numbers[-1]), float(sum(penalty)))
         return Transported(rows, samples, columns, others, lent), terms
 
     def _measure_samples(
@@ -140,7 +138,11 @@ class TransportIteration:
     ) -> tuple[list[Future], list[FloatArray]]:
         """Move all factors: the shared ones here, the rows of the samples where they are."""
         products = self._sample_products(state)
-        w = [self._tasks.submit(numerator, a, parts) for a, parts in zip(state.rows, products, strict=True)]
+        homes = self._data.homes.known
+        w = [
+            self._tasks.submit(numerator, a, parts, near=home)
+            for a, parts, home in zip(state.rows, products, homes, strict=True)
+        ]
         moved = self._moved(state.others, rest)
         if self._graphs is None:
             return w, moved
@@ -148,21 +150,28 @@ class TransportIteration:
         for inner in range(self._spec.inner_iter):
             lent = self._graphs.lent(rows) if inner else lent
             rows = [
-                self._tasks.submit(tied_step, self._job, a, own, graph, loans)
-                for a, own, graph, loans in zip(rows, w, self._graphs.graphs, lent, strict=True)
+                self._tasks.submit(tied_step, self._job, a, own, graph, loans, near=home)
+                for a, own, graph, loans, home in zip(rows, w, self._graphs.graphs, lent, homes, strict=True)
             ]
         return rows, moved
 
     def _sample_products(self, state: Transported) -> list[list[Future]]:
         """R_(1) A(-1) of every block of samples, in parts that are still to be added."""
         parts: list[list[Future]] = [[] for _ in state.rows]
-        for block, found in zip(parts, state.samples, strict=bool(state.samples)):
-            block.append(self._tasks.part("samples", found))
+        for block, found in zip(parts, self._parts_of("samples", state.samples), strict=False):
+            block.append(found)
         if state.columns:
-            whole = self._tasks.total([self._tasks.part("samples", found) for found in state.columns])
+            whole = self._tasks.total(self._parts_of("samples", state.columns))
             for block, rows in zip(parts, self._data.slices, strict=True):
                 block.append(self._tasks.submit(taken, whole, rows))
         return parts
+
+    def _parts_of(self, name: str, measured: Sequence[Future]) -> list[Future]:
+        """Take something out of what every block of samples, or of columns, has found; there may be no such blocks."""
+        homes = self._data.homes.known
+        return [
+            self._tasks.part(name, found, near=home) for found, home in zip(measured, homes, strict=False)
+        ]
 
     def _moved(self, others: FloatArray, rest: Sequence[FloatArray]) -> list[FloatArray]:
         """Move the shared factors; of the samples, none are here."""

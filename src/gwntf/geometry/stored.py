@@ -19,7 +19,7 @@ from gwntf.geometry.features import COMPARED, GraphMetric, block_features
 from gwntf.geometry.near_far import Points
 from gwntf.problem import ChunkedTensor, NonnegativeTensor, pieces, temporary_rows
 
-_BATCH = 4096
+_BATCH, _PART_ENTRIES = 4096, 2**21
 
 
 def stored_features(
@@ -33,19 +33,28 @@ def stored_features(
     if dtype is None and len(tensor) > neighbors.EXACT_LIMIT and find_spec("pynndescent") is not None:
         dtype = np.float32
     file: np.memmap[Any, Any] | None = None
-    found = tensor.blocks.stream(partial(_block_rows, metric=str(metric)))
-    for part, (rows, width) in zip(tensor.blocks.slices, found, strict=True):
+    found = tensor.blocks.stream(partial(_block_rows, metric=str(metric), dtype=dtype))
+    for part, rows in zip(tensor.blocks.slices, found, strict=True):
         if file is None:
-            file = temporary_rows((len(tensor), width + 1), dtype or rows.dtype)
-        file[part, : rows.shape[1]] = rows
+            file = temporary_rows((len(tensor), rows.shape[1]), rows.dtype)
+        file[part] = rows
     if file is None:
         raise RuntimeError("a tensor without blocks")
     return file, COMPARED.get(str(metric), "euclidean")
 
 
-def _block_rows(block: NonnegativeTensor, metric: str) -> tuple[FloatArray, int]:
-    """Rows of a block, and how many coordinates there are without that of rows of zeros."""
-    return block_features(block.on_host, metric)
+def _block_rows(block: NonnegativeTensor, metric: str, dtype: Any) -> FloatArray:
+    """Rows of a block, found for a part of it at a time."""
+    host = block.on_host
+    whole: FloatArray | None = None
+    for part in host.batches(_PART_ENTRIES):
+        rows, width = block_features(host.of(part), metric)
+        if whole is None:
+            whole = np.zeros((host.shape[0], width + 1), dtype or rows.dtype)
+        whole[part, : rows.shape[1]] = rows
+    if whole is None:
+        raise RuntimeError("a block without samples")
+    return whole
 
 
 def neighbor_cosines(tensor: ChunkedTensor, index: NDArray[np.intp]) -> FloatArray:

@@ -58,11 +58,13 @@ class NonnegativeTensor:
         """One row per sample."""
         return self.values.reshape(self.shape[0], -1)
 
-    @cached_property
+    @property
     def on_host(self) -> NonnegativeTensor:
         """The same in NumPy arrays, for what only the host can do."""
-        if isinstance(self.values, np.ndarray):
-            return self
+        return self if isinstance(self.values, np.ndarray) else self._copy_on_host
+
+    @cached_property
+    def _copy_on_host(self) -> NonnegativeTensor:
         observed = None if self.observed is None else self.engine.to_numpy(self.observed)
         return NonnegativeTensor(self.engine.to_numpy(self.values), observed)
 

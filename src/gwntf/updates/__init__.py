@@ -5,12 +5,13 @@ with `kl`; one file per loss: `kl` (the KL-CP problem that the transports leave)
 is the penalty on the samples.
 """
 
-from gwntf.updates.frobenius import least_squares_factor, other_grams, unit_columns
+from gwntf.updates.frobenius import Pull, least_squares_factor, other_grams, unit_columns
 from gwntf.updates.graph_term import RULES, SampleRule, penalty, tie_penalty, tied_root
 from gwntf.updates.kl import other_masses, printed_factor, ratio_to_model, simplex_step
 
 __all__ = [
     "RULES",
+    "Pull",
     "SampleRule",
     "least_squares_factor",
     "other_grams",

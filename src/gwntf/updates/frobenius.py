@@ -7,10 +7,19 @@ gradient is a true MM step for a factor with the others fixed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gwntf.core import Array
 from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph, SampleTies
+
+
+class Pull(NamedTuple):
+    """What a graph does to some samples: mu, their rows of V A, and their degrees."""
+
+    weight: float
+    pull: Array
+    degree: Array
 
 
 def other_grams(factors: Sequence[Array], mode: int) -> Array:
@@ -28,16 +37,17 @@ def least_squares_factor(
     a: Array,
     product: Array,
     grams: Array,
-    graph: SampleGraph | SampleTies | None,
+    graph: SampleGraph | SampleTies | Pull | None,
 ) -> Array:
     """Return A(n) * (X_(n) A(-n) [+ mu V A]) / (A(n) G [+ mu D A]), given X_(n) A(-n) and G of `other_grams`.
 
-    For new samples V A is s, the sum over their ties to training samples, whose rows stay.
+    For new samples V A is s, the sum over their ties to training samples, whose rows stay; for some of the samples
+    it is known beforehand.
     """
     xp = engine.xp
     numerator, denominator = product, a @ grams
     if graph is not None:
-        attraction = graph.pull if isinstance(graph, SampleTies) else graph.matrix @ a
+        attraction = graph.matrix @ a if isinstance(graph, SampleGraph) else graph.pull
         numerator = numerator + graph.weight * attraction
         denominator = denominator + graph.weight * graph.degree * a
     return a * numerator / xp.clip(denominator, float(xp.finfo(a.dtype).smallest_normal), None)

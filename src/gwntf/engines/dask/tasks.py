@@ -50,19 +50,18 @@ class Tasks:
         return future
 
     def compute(self, delayed: Sequence[Any]) -> list[Future]:
-        """Send what others have put off, such as the chunks of a Dask array."""
+        """Send what others have put off, such as chunks of a Dask array; it may be theirs, and is not called off."""
         futures = self.client.compute(list(delayed), retries=_RETRIES)
-        self._open.update(futures)
         return list(futures)
 
     def put(self, value: Any, *, near: str | None = None) -> Future:
         """Bring a value to the cluster in such a way that it is not lost with a worker."""
         return self.submit(_itself, value, near=near)
 
-    def part(self, name: str | int, future: Future) -> Future:
+    def part(self, name: str | int, future: Future, *, near: str | None = None) -> Future:
         """Take an attribute of a value, or an item of a tuple, where it is."""
         take = operator.attrgetter(name) if isinstance(name, str) else operator.itemgetter(name)
-        return self.submit(take, future)
+        return self.submit(take, future, near=near)
 
     def total(self, futures: Sequence[Future]) -> Future:
         """Add up, by a tree of tasks."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from gwntf.core import Array
 from gwntf.engines import Engine
+from gwntf.geometry import SampleGraph
 from gwntf.problem import ChunkedTensor, NonnegativeTensor, chunks, khatri_rao, other_mode_product
 from gwntf.solvers.losses.dense import DenseUnfoldings
 from gwntf.solvers.losses.sweep import (
@@ -25,6 +26,7 @@ from gwntf.solvers.losses.sweep import (
     product_of,
 )
 from gwntf.transport import PlanTerms
+from gwntf.updates import Pull, least_squares_factor, other_grams
 
 
 class ChunkedPass:
@@ -133,6 +135,20 @@ class ChunkedUnfoldings:
         """X_(1) A(-1)."""
         return self._xp.concat(self._tensor.blocks.map(partial(_sample_product, rest=list(factors[1:]))))
 
+    def step(self, factors: Sequence[Array], graph: SampleGraph | None) -> tuple[Array, Array, Array]:
+        """Move the samples; return the new A(1), X_(1) A(-1), and X_(1)' times the new A(1), from one reading."""
+        first, *rest = factors
+        pulls: list[Pull | None] = [None] * len(self._tensor.blocks.slices)
+        if graph is not None:
+            rows = zip(
+                self._tensor.split(graph.matrix @ first), self._tensor.split(graph.degree), strict=True
+            )
+            pulls = [Pull(graph.weight, pull, degree) for pull, degree in rows]
+        blocks, parts = self._tensor.blocks, self._tensor.split(first)
+        found = blocks.gather(partial(_step, rest=rest), None, parts, pulls)
+        moved, products = (self._xp.concat(list(parts)) for parts in zip(*found.own, strict=True))
+        return moved, products, found.total
+
     def filled(self, factors: Sequence[Array]) -> tuple[Array, Array, Array]:
         """1/2 |x - x^|^2 over observed entries, and X_(1) A(-1) and X_(1)' A(1) of the data filled with the model."""
         first, *rest = factors
@@ -151,6 +167,15 @@ def _begin(block: NonnegativeTensor, state: None, first: Array) -> tuple[None, A
 
 def _sample_product(block: NonnegativeTensor, rest: list[Array]) -> Array:
     return DenseUnfoldings(block.engine, block).sample_product([None, *rest])
+
+
+def _step(
+    block: NonnegativeTensor, state: None, first: Array, pull: Pull | None, rest: list[Array]
+) -> tuple[tuple[Array, Array], Array, None]:
+    data, factors = DenseUnfoldings(block.engine, block), [first, *rest]
+    product = data.sample_product(factors)
+    moved = least_squares_factor(block.engine, first, product, other_grams(factors, 0), pull)
+    return (moved, product), data.begin(moved), state
 
 
 def _filled(

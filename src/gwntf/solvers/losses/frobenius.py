@@ -73,15 +73,21 @@ class FrobeniusLoss:
         self.kept: Sequence[Array] = ()
         self.kernels = (None,) * len(self.shape)
         self._held: tuple[list[Array], Array] | None = None
+        self._ahead: tuple[Array, Array] | None = None
 
     def forget(self) -> None:
-        """Drop the product of the last step."""
-        self._held = None
+        """Drop the products of the last step."""
+        self._held = self._ahead = None
 
     def evaluate(self, factors: Sequence[Array]) -> Evaluation:
-        """Return 1/2 |X - X^|^2; where entries are missing, also X_(1)' A(1) of the filled data."""
+        """Return 1/2 |X - X^|^2; where entries are missing, also X_(1)' A(1) of the filled data.
+
+        Where the last step has found X_(1)' A(1) on its way, that goes along.
+        """
         if self._holed is None:
-            return Evaluation(self.kernels, self._value(factors), ())
+            ahead = self._ahead
+            carried = () if ahead is None or ahead[0] is not factors[0] else (ahead[1],)
+            return Evaluation(self.kernels, self._value(factors), carried)
         by_sample, _, others = self._holed.filled(factors)
         return Evaluation(self.kernels, self.engine.xp.sum(by_sample), (others,))
 
@@ -95,7 +101,11 @@ class FrobeniusLoss:
             product = self._data.product(begun, moved, mode)
             grams = other_grams(moved, mode)
             moved[mode] = least_squares_factor(self.engine, moved[mode], product, grams, None)
-        moved[0] = self.moved_samples(moved, graph)
+        if isinstance(self._data, ChunkedUnfoldings) and self._holed is None:
+            moved[0], product, begun = self._data.step(moved, graph)
+            self._held, self._ahead = (moved[1:], product), (moved[0], begun)
+        else:
+            moved[0] = self.moved_samples(moved, graph)
         return moved
 
     def begun(self, factors: Sequence[Array], carried: tuple[Array, ...]) -> Array:

@@ -1,0 +1,67 @@
+"""What the workers do under the least-squares loss: pure functions of a block, its rows, and small matrices."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gwntf.cluster.neighbors import with_neighbors
+from gwntf.cluster.work import Share
+from gwntf.core import FloatArray
+from gwntf.geometry import SampleGraph
+from gwntf.problem import NonnegativeTensor
+from gwntf.solvers.losses import FrobeniusLoss
+
+
+@dataclass(frozen=True)
+class Squares:
+    """The least-squares loss of a block."""
+
+    loss: FrobeniusLoss
+    block: NonnegativeTensor
+
+    def __reduce__(self) -> Any:
+        return place_squares, (self.block,)
+
+    def __sizeof__(self) -> int:
+        return sys.getsizeof(self.block)
+
+
+def place_squares(block: NonnegativeTensor) -> Squares:
+    """Place the least-squares loss of a block."""
+    with block.engine.session(None):
+        return Squares(FrobeniusLoss(block.engine, block), block)
+
+
+def size_of_squares(squares: Squares) -> float:
+    """1/2 |X|^2 of a block."""
+    return float(squares.loss.sample_scales.sum())
+
+
+def measure_squares(squares: Squares, a: FloatArray, rest: Sequence[FloatArray]) -> Share:
+    """1/2 |X - X^|^2 of a block, X_(1)' A(1) and A(1)' A(1)."""
+    loss, engine = squares.loss, squares.loss.engine
+    with engine.session(None), engine.quiet():
+        factors = [engine.asarray(factor) for factor in (a, *rest)]
+        found = loss.evaluate(factors)
+        begun = engine.to_numpy(loss.begun(factors, found.carried))
+        return Share(begun, a.T @ a, np.array([float(found.misfit)]))
+
+
+def step_squares(
+    squares: Squares,
+    a: FloatArray,
+    rest: Sequence[FloatArray],
+    graph: SampleGraph | None,
+    lent: Sequence[FloatArray],
+) -> FloatArray:
+    """Update the rows of a block, the other factors having been updated."""
+    loss, engine = squares.loss, squares.loss.engine
+    with engine.session(None), engine.quiet():
+        here = None if graph is None else with_neighbors(engine, graph, a, lent)
+        factors = [engine.asarray(factor) for factor in (a, *rest)]
+        return engine.to_numpy(loss.moved_samples(factors, here))
