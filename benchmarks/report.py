@@ -10,6 +10,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from benchmarks.estimate import estimate
 from benchmarks.harness import RESULTS
 from gwntf.io import atomic_path
 
@@ -72,6 +73,8 @@ def write_report(names: Sequence[str]) -> None:
     """Write what the results on disk say, case by case: the page, its picture and the table of the README."""
     paths = {name: RESULTS / f"{name}.json" for name in names}
     found = {n: json.loads(path.read_text(encoding="utf-8")) for n, path in paths.items() if path.exists()}
+    if all(name in found for name in ("chunked-fit", "cluster-scaling", "gpu-iteration")):
+        replace_between(DOCS / "scaling.md", "estimate", estimate(found))
     for part, cases in SCALING.items():
         held = {name: found.pop(name) for name in cases if name in found}
         replace_between(DOCS / "scaling.md", part, body(held))
