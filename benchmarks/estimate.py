@@ -47,7 +47,7 @@ def _large_fit(core: float, gpu: float, share: float) -> list[str]:
         (f"{gpus} GPUs, as many as hold the data", work * gpu / gpus / share, gpus),
     ]
     lines = [
-        f"| 10⁹ samples | an iteration | {ITERATIONS} iterations | memory of a machine or GPU | travels in an iteration |",
+        f"| 10⁹ samples | an iteration | {ITERATIONS} of them | memory of a machine or GPU | travels in one |",
         "|---|---|---|---|---|",
     ]
     for name, seconds, workers in rows:
