@@ -16,6 +16,8 @@ from gwntf.datasets import load_coil20, load_pie_pose27
 if shutil.which("nvidia-smi") is None:
     os.environ.setdefault("TRITON_INTERPRET", "1")  # read when a kernel is defined
 
+collect_ignore = ["fuzz_guided.py"]  # a program of its own, which needs atheris
+
 settings.register_profile("gwntf", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("gwntf")
 

@@ -57,6 +57,7 @@ KINDS = {"memmap": as_memmap, "zarr": as_zarr, "dask": as_dask}
 def small_blocks(monkeypatch):
     """Seven samples of thirty float64 numbers."""
     monkeypatch.setattr(chunks, "BLOCK_BYTES", 7 * 30 * 8)
+    monkeypatch.setattr(chunks, "WHOLE_BYTES", 0)
 
 
 @pytest.fixture
@@ -320,8 +321,9 @@ def test_every_iteration_reads_every_block_once(name, tmp_path, monkeypatch):
     assert counts[1] - counts[0] == 2 * 5
 
 
-def test_data_of_one_block_are_read_and_taken_as_dense(tmp_path, monkeypatch):
-    monkeypatch.setattr(chunks, "BLOCK_BYTES", 2**20)
+@pytest.mark.parametrize("limit", ["BLOCK_BYTES", "WHOLE_BYTES"])
+def test_data_of_one_block_and_small_ones_are_read_and_taken_as_dense(limit, tmp_path, monkeypatch):
+    monkeypatch.setattr(chunks, limit, 2**20)
     X = samples()
     for kind, make in KINDS.items():
         (tmp_path / kind).mkdir()
@@ -405,7 +407,7 @@ def test_what_chunked_data_do_not_have_is_refused(tmp_path):
 
 def test_chunks_too_long_and_shapes_not_known_are_refused_with_what_to_do(monkeypatch):
     dask = pytest.importorskip("dask.array")
-    X = dask.from_array(samples((80, 6, 5)), chunks=(80, 2, 5))
+    X = dask.from_array(samples((300, 6, 5)), chunks=(300, 2, 5))
     with pytest.raises(InputError, match="rechunk X along its first axis"):
         NCP(2).fit(X)
     unknown = X[X[:, 0, 0] > 0.1]
@@ -421,7 +423,7 @@ import numpy as np
 from gwntf import GWNTF, NMF
 from gwntf.problem import chunks
 
-chunks.BLOCK_BYTES = 2**20
+chunks.BLOCK_BYTES, chunks.WHOLE_BYTES = 2**20, 0
 X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(16_000, 32, 32))
 options = dict(max_iter=2, tol=0, random_state=0, engine="numpy")
 models = [NMF(3, init="nndsvd", **options), GWNTF(3, costs=[None] * 3, graph_reg=0, **options)]

@@ -351,7 +351,7 @@ def test_every_worker_works(current):
         model.fit(X)
     done = [task["worker"] for task in stream.data if "measure_samples" in str(task["key"])]
     assert len(done) == 18
-    assert {done.count(worker) for worker in current.nthreads()} == {9}
+    assert min(done.count(worker) for worker in current.nthreads()) >= 6
 
 
 REFUSED = [

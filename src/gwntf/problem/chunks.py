@@ -24,10 +24,19 @@ from gwntf.engines import Engine
 from gwntf.problem.blocks import pieces
 from gwntf.problem.tensor import NonnegativeTensor, check_shape
 
-BLOCK_BYTES = 2**26
-"""Bytes of a block of samples in the number type of the fit; about three of them are held at a time."""
+BLOCK_BYTES = 2**24
+"""Bytes of a block of samples in the number type of the fit; about three of them are held at a time.
 
-_MOST = 8
+Larger ones are slower on a CPU: memory of more than 32 MB is given back and asked for anew from block to block.
+"""
+
+WHOLE_BYTES = 2**26
+"""Data of no more than this are read and taken as an array."""
+
+_LARGE, _LARGE_ENTRIES = 4, 2**22
+"""How much larger blocks are for engines that like more entries than this at a time, as those of GPUs do."""
+
+_MOST = 32
 """Blocks that one chunk of the source may fill: it is read whole, whatever is wanted of it."""
 
 
@@ -92,7 +101,7 @@ class Blocks(ABC):
 
 @dataclass(frozen=True)
 class StreamedBlocks(Blocks):
-    """Blocks of a source on this machine: the next one is read by a thread while one is worked on.
+    """Blocks of a source on this machine: a thread reads and prepares the next one while one is worked on.
 
     Attributes
     ----------
@@ -116,25 +125,28 @@ class StreamedBlocks(Blocks):
     @cached_property
     def slices(self) -> Sequence[slice]:
         """Blocks of about `BLOCK_BYTES`; of whole chunks, where the source has chunks."""
-        return source_slices(self.source, self.dtype)
+        large = self.engine.block_entries > _LARGE_ENTRIES
+        return source_slices(self.source, self.dtype, BLOCK_BYTES * (_LARGE if large else 1))
 
     def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
         """Apply a function to one block after the other, on the thread that asks."""
         with ThreadPoolExecutor(1, thread_name_prefix="gwntf-read") as reader:
-            coming = reader.submit(read, self.source, self.slices[0])
+            coming = reader.submit(self._ready, 0)
             for k in range(len(self.slices)):
-                block = self._placed(coming.result())
+                block = coming.result()
                 if k + 1 < len(self.slices):
-                    coming = reader.submit(read, self.source, self.slices[k + 1])
-                for change, given in self.preparations:
-                    block = change(block, *(argument[k] for argument in given))
+                    coming = reader.submit(self._ready, k + 1)
                 answer = function(block, *(argument[k] for argument in arguments))
                 del block  # or it would be there beside the next one
                 yield answer
 
-    def _placed(self, values: NDArray[Any]) -> NonnegativeTensor:
-        """Bring what was read to the engine."""
-        return NonnegativeTensor(self.engine.asarray(values, self.dtype), None, self.engine)
+    def _ready(self, k: int) -> NonnegativeTensor:
+        """Read a block, bring it to the engine and prepare it."""
+        values = self.engine.asarray(read(self.source, self.slices[k]), self.dtype)
+        block = NonnegativeTensor(values, None, self.engine)
+        for change, given in self.preparations:
+            block = change(block, *(argument[k] for argument in given))
+        return block
 
     def prepared(
         self, function: Callable[..., NonnegativeTensor], *arguments: Sequence[Any]
@@ -171,12 +183,13 @@ def fit_dtype(X: Any, dtype: Any) -> np.dtype[Any]:
 def whole_or_streamed(X: Any, dtype: Any = None) -> tuple[Any, bool]:
     """Return an array to be taken as it is, and False; or a source that goes by in blocks, and True.
 
-    A source of a single block is read.
+    A source of at most `WHOLE_BYTES`, or of a single block, is read.
     """
     if not is_chunked(X):
         return X, False
     check_source(X)
-    if len(source_slices(X, fit_dtype(X, dtype))) > 1:
+    kind = fit_dtype(X, dtype)
+    if len(source_slices(X, kind, BLOCK_BYTES)) > 1 and kind.itemsize * math.prod(X.shape) > WHOLE_BYTES:
         return X, True
     return (X if isinstance(X, np.memmap) else read(X, slice(None))), False
 
@@ -190,10 +203,10 @@ def check_source(X: Any, name: str = "X") -> None:
         raise InputError(name, f"entries of type {X.dtype}", "an array of real numbers")
 
 
-def source_slices(X: Any, dtype: np.dtype[Any], name: str = "X") -> list[slice]:
-    """Cut the samples into blocks of about `BLOCK_BYTES`; of whole chunks, where the source has chunks."""
+def source_slices(X: Any, dtype: np.dtype[Any], size: int, name: str = "X") -> list[slice]:
+    """Cut the samples into blocks of about so many bytes; of whole chunks, where the source has chunks."""
     sample = dtype.itemsize * math.prod(X.shape[1:])
-    step = max(1, BLOCK_BYTES // sample)
+    step = max(1, size // sample)
     if isinstance(X, np.memmap):
         return list(pieces(X.shape[0], step))
     lengths = (

@@ -24,7 +24,8 @@ class Iteration:
     terms : ObjectiveTerms
         F term by term.
     factors : sequence of arrays
-        Samples first, arrays of the engine, in the scale in which a fit returns them. Not to be changed.
+        Samples first, arrays of the engine, in the scale in which a fit returns them. Not to be changed. On a cluster
+        the sample factor is brought here when somebody looks at it.
 
     Examples
     --------
