@@ -50,7 +50,7 @@ def watch(news):
     if news.iteration == lost_at:
         os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
 
-options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
 with LocalCluster(**options) as cluster, Client(cluster) as client:
     GWNTF(RANK, engine="dask", max_iter=1, graph=chain(80), **OPTIONS).fit(data(80))  # compiles, or loads
     X = data(samples).persist()

@@ -46,7 +46,7 @@ def client():
     """Two workers of one thread each, processes of their own; nobody's default."""
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):

@@ -201,7 +201,7 @@ class TransportIteration:
 
 def _added(total: list[Share], parts: list[Share]) -> tuple[FloatArray, FloatArray]:
     """Return R_(1)' A(1), and the numbers of F, of all blocks of samples and columns."""
-    shares = [Share(share.others, share.gram, share.numbers) for share in total]
+    shares = list(total)
     if parts:
         across = np.concatenate([part.others for part in parts])
         shares.append(Share(across, parts[0].gram, np.sum([part.numbers for part in parts], axis=0)))
