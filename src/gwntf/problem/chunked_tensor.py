@@ -18,7 +18,7 @@ from gwntf.engines import Engine
 from gwntf.problem import chunks
 from gwntf.problem.algebra import unfold
 from gwntf.problem.blocks import pieces
-from gwntf.problem.chunks import Blocks, StreamedBlocks, check_source, fit_dtype
+from gwntf.problem.chunks import Blocks, StreamedBlocks, check_source, file_state, fit_dtype
 from gwntf.problem.factors import KruskalRows
 from gwntf.problem.tensor import (
     NonnegativeTensor,
@@ -182,7 +182,8 @@ def as_chunked_tensor(
     """Check a source of order N >= 2 (see `is_chunked`), all its entries, block by block."""
     check_source(X, name)
     kind = fit_dtype(X, dtype)
-    return checked_tensor(StreamedBlocks(X, engine, kind), X.shape, kind, engine, missing, name)
+    blocks = StreamedBlocks(X, engine, kind, written=file_state(X))
+    return checked_tensor(blocks, X.shape, kind, engine, missing, name)
 
 
 def checked_tensor(

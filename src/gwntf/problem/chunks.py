@@ -8,18 +8,19 @@ block; here the blocks come to the function, one after the other, elsewhere the 
 from __future__ import annotations
 
 import math
+import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gwntf.core import InputError
+from gwntf.core import DataError, InputError
 from gwntf.engines import Engine
 from gwntf.problem.blocks import pieces
 from gwntf.problem.tensor import NonnegativeTensor, check_shape
@@ -113,6 +114,8 @@ class StreamedBlocks(Blocks):
         In which they are brought there.
     preparations : tuple of (function, arguments)
         What is done to a block first.
+    written : tuple or None
+        Size of the file of a memmap and when it was last written, which must stay so.
     """
 
     source: Any
@@ -121,6 +124,7 @@ class StreamedBlocks(Blocks):
     preparations: tuple[tuple[Callable[..., NonnegativeTensor], tuple[Sequence[Any], ...]], ...] = field(
         default=()
     )
+    written: tuple[int, int] | None = None
 
     @cached_property
     def slices(self) -> Sequence[slice]:
@@ -142,6 +146,7 @@ class StreamedBlocks(Blocks):
 
     def _ready(self, k: int) -> NonnegativeTensor:
         """Read a block, bring it to the engine and prepare it."""
+        self._check_unchanged()  # a map of a file that has become shorter ends the process where it is read
         values = self.engine.asarray(read(self.source, self.slices[k]), self.dtype)
         block = NonnegativeTensor(values, None, self.engine)
         for change, given in self.preparations:
@@ -152,9 +157,25 @@ class StreamedBlocks(Blocks):
         self, function: Callable[..., NonnegativeTensor], *arguments: Sequence[Any]
     ) -> StreamedBlocks:
         """Return the same blocks with one more thing done to each whenever it is read."""
-        return StreamedBlocks(
-            self.source, self.engine, self.dtype, (*self.preparations, (function, arguments))
-        )
+        return replace(self, preparations=(*self.preparations, (function, arguments)))
+
+    def _check_unchanged(self) -> None:
+        now = file_state(self.source)
+        if now is not None and now != self.written:
+            raise DataError(
+                f"{self.source.filename} has changed since it was first read: fit again when it is complete"
+            )
+
+
+def file_state(X: Any) -> tuple[int, int] | None:
+    """Return the size of the file of a memmap and when it was last written; None for other sources."""
+    if not isinstance(X, np.memmap) or X.filename is None:
+        return None
+    try:
+        found = os.stat(X.filename)
+    except OSError:  # a file that has lost its name is still there for those who have mapped it
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 def is_chunked(X: Any) -> bool:
@@ -191,7 +212,7 @@ def whole_or_streamed(X: Any, dtype: Any = None) -> tuple[Any, bool]:
     kind = fit_dtype(X, dtype)
     if len(source_slices(X, kind, BLOCK_BYTES)) > 1 and kind.itemsize * math.prod(X.shape) > WHOLE_BYTES:
         return X, True
-    return (X if isinstance(X, np.memmap) else read(X, slice(None))), False
+    return read(X, slice(None)), False
 
 
 def check_source(X: Any, name: str = "X") -> None:
