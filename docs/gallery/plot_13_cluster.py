@@ -1,0 +1,60 @@
+"""
+Blocks, batches and a cluster
+=============================
+
+What if the data do not fit into memory, or come one batch after the other? The same digits are fitted in three ways: as one array, as blocks that stay on
+the workers of a Dask cluster, and in batches, each seen once. The cluster gives the same model to rounding. Batches give another one, which is nearly as good.
+"""
+
+import warnings
+
+import dask.array as da
+import matplotlib.pyplot as plt
+import numpy as np
+from distributed import Client, LocalCluster
+
+from gwntf import GWNTF, MiniBatchGWNTF
+from gwntf.datasets import load_digits_tensor
+
+X, _ = load_digits_tensor()
+settings = {"n_components": 10, "costs": (None, "grid", "grid"), "reg": 0.05, "random_state": 0}
+whole = GWNTF(graph_reg=0, max_iter=40, tol=0, **settings).fit(X)
+
+# %%
+# Four blocks of samples on two workers. Only the shared factors and their numerators travel; the blocks and their part of the embedding stay where they are.
+
+blocks = da.from_array(X, chunks=(450, -1, -1))
+with (
+    LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+    Client(cluster),
+):
+    spread = GWNTF(engine="dask", graph_reg=0, max_iter=40, tol=0, **settings).fit(blocks)
+print(
+    f"largest difference of the factors: {max(np.abs(a - b).max() for a, b in zip(whole.factors_, spread.factors_)):.1e}"
+)
+
+# %%
+# The stream: batches of 100 digits, in random order, three times through all of them. After each epoch the reconstruction error on all samples.
+
+stream = MiniBatchGWNTF(**settings)
+order = np.random.default_rng(0).permutation(len(X))
+errors, seen = [], []
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # new samples that have not settled to the last digit
+    for start in range(0, 3 * len(X), 100):
+        places = order[np.arange(start, start + 100) % len(X)]
+        stream.partial_fit(X[places])
+        if start % 600 == 0:
+            errors.append(-stream.score(X))
+            seen.append(start + 100)
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+left.plot(whole.objective_curve_, label="one array")
+left.plot(spread.objective_curve_, "--", label="four blocks on two workers")
+left.set(xlabel="iteration", ylabel="objective F", title="a cluster takes the same path")
+left.legend()
+right.plot(seen, errors, marker="o", markersize=3, label="batches of 100")
+right.axhline(whole.reconstruction_err_, color="C1", linestyle="--", label="40 iterations on all data")
+right.set(xlabel="digits seen", ylabel="|X - X^| / |X|", title="a stream learns as it goes")
+right.legend()
+plt.show()
