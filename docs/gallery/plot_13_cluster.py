@@ -3,7 +3,8 @@ Blocks, batches and a cluster
 =============================
 
 What if the data do not fit into memory, or come one batch after the other? The same digits are fitted in three ways: as one array, as blocks that stay on
-the workers of a Dask cluster, and in batches, each seen once. The cluster gives the same model to rounding. Batches give another one, which is nearly as good.
+the workers of a Dask cluster, and as a stream of batches. The cluster gives the same model to rounding. The stream gives another one; since the shared factors
+move with every batch, it is there sooner: three epochs of it are about the work of 30 iterations on all data.
 """
 
 import warnings
@@ -29,9 +30,8 @@ with (
     Client(cluster),
 ):
     spread = GWNTF(engine="dask", graph_reg=0, max_iter=40, tol=0, **settings).fit(blocks)
-print(
-    f"largest difference of the factors: {max(np.abs(a - b).max() for a, b in zip(whole.factors_, spread.factors_)):.1e}"
-)
+apart = max(np.abs(a - b).max() for a, b in zip(whole.factors_, spread.factors_, strict=True))
+print(f"largest difference of the factors: {apart:.1e}")
 
 # %%
 # The stream: batches of 100 digits, in random order, three times through all of them. After each epoch the reconstruction error on all samples.
