@@ -26,7 +26,7 @@ whole = GWNTF(graph_reg=0, max_iter=40, tol=0, **settings).fit(X)
 
 blocks = da.from_array(X, chunks=(450, -1, -1))
 with (
-    LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+    LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
     Client(cluster),
 ):
     spread = GWNTF(engine="dask", graph_reg=0, max_iter=40, tol=0, **settings).fit(blocks)
