@@ -207,6 +207,23 @@ def test_lost_worker_changes_nothing(model, every, given, current, monkeypatch):
     assert_equal_fits(found, wanted)
 
 
+@pytest.mark.parametrize(
+    ("every", "graph_reg", "most"),
+    [(20, 0, 8), (3, 5, 4)],
+    ids=["steps of the lost block", "steps since the last cut"],
+)
+def test_lost_worker_costs(every, graph_reg, most, current, monkeypatch):
+    """Ten evaluations of two blocks; the worker is killed after the eighth, the last cut being after the seventh."""
+    monkeypatch.setattr(steps, "CUT_EVERY", every)
+    kill = Kill(current, 7)
+    model = GWNTF(3, costs=GRID, graph_reg=graph_reg, max_iter=9, tol=0, engine="dask", callbacks=[kill])
+    with distributed.get_task_stream(current) as stream:
+        model.fit(samples())
+    assert kill.killed is not None
+    evaluations = sum("measure_samples" in str(task["key"]) for task in stream.data)
+    assert 20 < evaluations <= 20 + most + 2  # two may have been under way
+
+
 def left_on(client):
     """Tasks of the library that the scheduler knows."""
     return client.run_on_scheduler(
