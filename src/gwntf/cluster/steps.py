@@ -14,12 +14,12 @@ from gwntf.cluster.samples import BlockGraphs, BlockRows, Factors, cut_graph
 from gwntf.cluster.transport import TransportIteration
 from gwntf.cluster.transport_work import Job
 from gwntf.cluster.work import Place
-from gwntf.core import Array, FloatArray
+from gwntf.core import Array, FloatArray, InputError
 from gwntf.engines import Engine
 from gwntf.engines.dask.engine import DaskEngine
 from gwntf.engines.dask.tasks import Future
 from gwntf.problem import ChunkedTensor, DataTensor, NonnegativeTensor
-from gwntf.solvers import ObjectiveTerms, Problem, Wasserstein
+from gwntf.solvers import Frobenius, ObjectiveTerms, Problem, Wasserstein
 
 CUT_EVERY = 20
 """Iterations after which what is small is brought here and sent anew: a lost worker costs at most so many."""
@@ -124,9 +124,12 @@ def place_on_cluster(problem: Problem, engine: DaskEngine) -> ClusterSteps:
     data = _data(problem, engine, place)
     graphs = _graphs(problem, data)
     iteration: Iteration
-    if not isinstance(problem.loss, Wasserstein):
+    if isinstance(problem.loss, Frobenius):
         iteration = SquaresIteration(place, data, graphs, len(problem.tensor.shape))
         return ClusterSteps(engine, iteration, data.slices, np.array(iteration.sizes()))
+    if not isinstance(problem.loss, Wasserstein):
+        given = f"'dask' with the loss {type(problem.loss).__name__}"
+        raise InputError("engine", given, "'auto', or a class with a transport, KL or least-squares loss")
     job = _job(problem.loss, problem.tensor, place)
     iteration = TransportIteration(job, data, graphs, problem.tensor.shape)
     return ClusterSteps(engine, iteration, data.slices, problem.tensor.sample_sums)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import Any, ClassVar, Self
@@ -11,8 +11,15 @@ from typing import Any, ClassVar, Self
 from gwntf.core import Array, InputError
 from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph, SampleTies
-from gwntf.problem import DataTensor, SparseTensor, khatri_rao, other_mode_product, sample_blocks
-from gwntf.solvers.losses.protocol import Evaluation
+from gwntf.problem import (
+    DataTensor,
+    NonnegativeTensor,
+    SparseTensor,
+    khatri_rao,
+    other_mode_product,
+    sample_blocks,
+)
+from gwntf.solvers.losses.protocol import Evaluation, Loss
 from gwntf.updates import unit_columns
 
 EntryFunction = Callable[[Any, Array, Array], Array]
@@ -26,7 +33,7 @@ class Entrywise(ABC):
         A(n) <- A(n) * ((attraction_(n) A(-n) [+ mu V A]) / (repulsion_(n) A(-n) [+ mu D A])) ** power
 
     A `power` at which this is an MM step makes the data term fall; beside a graph there is no guarantee. Data may
-    have missing entries and any order, on any engine, but may not be sparse.
+    have missing entries and any order, on any engine of this machine, but may be neither sparse nor chunked.
     """
 
     power: ClassVar[float] = 1.0
@@ -43,10 +50,11 @@ class Entrywise(ABC):
     def repulsion(self, xp: Any, x: Array, model: Array) -> Array:
         """Return the part of d d/d x^ that is not negative."""
 
-    def place(self, engine: Engine, tensor: DataTensor) -> EntrywiseLoss:
+    def place(self, engine: Engine, tensor: DataTensor) -> Loss:
         """Bring the data to the engine."""
-        if isinstance(tensor, SparseTensor):
-            raise InputError("X", f"a sparse array under {type(self).__name__}", "a dense array")
+        if not isinstance(tensor, NonnegativeTensor):
+            kind = "sparse" if isinstance(tensor, SparseTensor) else "chunked"
+            raise InputError("X", f"a {kind} array under {type(self).__name__}", "a dense array in memory")
         return EntrywiseLoss(self, engine, tensor)
 
     def for_new_samples(self) -> Self:
@@ -58,6 +66,7 @@ class EntrywiseLoss:
     """An `Entrywise` loss placed; the model is formed a block of samples at a time."""
 
     exactness = 0
+    resident = True
     kept: Sequence[Array] = ()
 
     def __init__(self, spec: Entrywise, engine: Engine, tensor: Any) -> None:
@@ -74,6 +83,13 @@ class EntrywiseLoss:
     def refine(self) -> bool:
         """Return False: it is exact."""
         return False
+
+    def state(self) -> dict[str, Any]:
+        """Nothing is kept."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Do nothing."""
 
     def evaluate(self, factors: Sequence[Array]) -> Evaluation:
         """Return the sum over all entries."""
