@@ -18,6 +18,17 @@ def sample_blocks(shape: Sequence[int], entries: int) -> Iterator[slice]:
     return pieces(shape[0], max(1, entries // size, _FIBERS // max(1, fewest)))
 
 
+def even_blocks(shape: Sequence[int], entries: int) -> Iterator[slice]:
+    """Cut the samples into blocks of one length for products with a matrix, which are done fastest in few large ones.
+
+    There are four, so that threads can share them, unless these would be smaller than so many entries or larger than
+    four times that.
+    """
+    size = math.prod(shape)
+    count = max(1, -(-size // (4 * entries)), min(4, -(-size // entries)))
+    return pieces(shape[0], -(-shape[0] // count))
+
+
 def pieces(size: int, step: int) -> Iterator[slice]:
     """Cut 0, ..., size - 1 into slices of that many."""
     return (slice(start, min(start + step, size)) for start in range(0, size, step))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -42,6 +43,12 @@ class CpuEngine(NumpyEngine):
     @cached_property
     def _threads(self) -> Threads:
         return Threads()
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Silence NumPy's floating-point warnings, and keep the threads meanwhile."""
+        with super().quiet(), self._threads.held():
+            yield
 
     def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
         """Share the blocks among threads."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 import numba
@@ -20,13 +22,16 @@ class Threads:
 
     Their number is the smallest of what numba, the BLAS and OpenMP libraries and the processor allow, so that
     ``NUMBA_NUM_THREADS``, ``numba.set_num_threads``, ``OMP_NUM_THREADS``, ``threadpoolctl.threadpool_limits`` and
-    joblib's limit on nested threads all hold. While they run, and also where there is only one, each BLAS call inside
-    them has one thread: idle threads of BLAS spin, and would take the cores away, and products on several threads
+    joblib's limit on nested threads all hold. While they are held, and also where there is only one, each BLAS call
+    has one thread: idle threads of BLAS spin, and would take the cores away, and products on several threads
     round otherwise than on one.
     """
 
     def __init__(self) -> None:
         self._libraries = ThreadpoolController().select(user_api=["blas", "openmp"])
+        self._lock, self._own = threading.Lock(), threading.local()
+        self._holders, self._held = 0, ExitStack()
+        self._pool: ThreadPoolExecutor | None = None
 
     def count(self) -> int:
         """How many threads may run now."""
@@ -34,11 +39,37 @@ class Threads:
         allowed = [library.num_threads for library in self._libraries.lib_controllers]
         return int(max(1, min([numba.get_num_threads(), cores, *allowed])))
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the threads from one `map` to the next, which takes longer to start them than many a product does."""
+        with self._lock:
+            if self._holders == 0:
+                self._start()
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holders -= 1
+                if self._holders == 0:
+                    self._pool = None
+                    self._held.close()
+
     def map(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
         """Apply a function to every item; answers in the order of the items."""
-        workers = min(self.count(), len(items))
-        with self._libraries.limit(limits=1):
-            if workers <= 1:
+        if getattr(self._own, "busy", False):  # a piece of a piece
+            return [function(item) for item in items]
+        with self.held():
+            if self._pool is None or len(items) == 1:
                 return [function(item) for item in items]
-            with ThreadPoolExecutor(workers) as pool:
-                return list(pool.map(function, items))
+            return list(self._pool.map(function, items))
+
+    def _start(self) -> None:
+        workers = self.count()
+        self._held.enter_context(self._libraries.limit(limits=1))
+        if workers > 1:
+            pool = ThreadPoolExecutor(workers, initializer=self._begin)
+            self._pool = self._held.enter_context(pool)
+
+    def _begin(self) -> None:
+        self._own.busy = True

@@ -10,7 +10,7 @@ from typing import Any
 from gwntf.core import Array
 from gwntf.engines import Engine
 from gwntf.problem import NonnegativeTensor, khatri_rao, other_mode_product
-from gwntf.problem.blocks import sample_blocks
+from gwntf.problem.blocks import even_blocks
 
 
 class DenseUnfoldings:
@@ -51,7 +51,7 @@ class DenseUnfoldings:
         return xp.concat(self._engine.map(visit, self._blocks()))
 
     def _blocks(self) -> Iterator[slice]:
-        return sample_blocks(self._rows.shape, self._engine.block_entries)
+        return even_blocks(self._rows.shape, self._engine.block_entries)
 
     def filled(self, factors: Sequence[Array]) -> tuple[Array, Array, Array]:
         """1/2 |x - x^|^2 over observed entries, and X_(1) A(-1) and X_(1)' A(1) of the data filled with the model."""
