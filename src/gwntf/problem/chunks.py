@@ -115,7 +115,7 @@ class StreamedBlocks(Blocks):
     preparations : tuple of (function, arguments)
         What is done to a block first.
     written : tuple or None
-        Size of the file of a memmap and when it was last written, which must stay so.
+        Size of the file of a memmap and when it was last written, which must stay so; None is not looked at.
     """
 
     source: Any
@@ -160,7 +160,7 @@ class StreamedBlocks(Blocks):
         return replace(self, preparations=(*self.preparations, (function, arguments)))
 
     def _check_unchanged(self) -> None:
-        now = file_state(self.source)
+        now = None if self.written is None else file_state(self.source)
         if now is not None and now != self.written:
             raise DataError(
                 f"{self.source.filename} has changed since it was first read: fit again when it is complete"
