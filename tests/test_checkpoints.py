@@ -26,6 +26,7 @@ from gwntf import (
 )
 from gwntf.engines.numpy_engine import NumpyEngine
 from gwntf.io import read_document, write_document
+from gwntf.problem import chunks
 from gwntf.solvers import RECORDS, Keeper, Stopping
 from gwntf.transport import TransportLimits
 from tests.engines import OTHERS
@@ -121,6 +122,18 @@ def test_missing_entries_and_sparse_data_go_on(cls, tmp_path):
     model = cls(3, max_iter=8, tol=0, random_state=0)
     again, _ = cut_and_resumed(model, counts, tmp_path / "run.ckpt")
     assert_same(again, clone(model).fit(counts))
+
+
+@pytest.mark.parametrize("cls", [GWNTF, GNCP])
+def test_data_that_go_by_in_blocks_go_on(cls, tmp_path, monkeypatch):
+    """Every block has scalings of its own, which the checkpoint keeps."""
+    monkeypatch.setattr(chunks, "BLOCK_BYTES", 5 * 20 * 8)
+    monkeypatch.setattr(chunks, "WHOLE_BYTES", 0)
+    np.save(tmp_path / "x.npy", data())
+    X = np.load(tmp_path / "x.npy", mmap_mode="r")
+    model = cls(3, max_iter=8, tol=0, random_state=0)
+    again, _ = cut_and_resumed(model, X, tmp_path / "run.ckpt")
+    assert_same(again, clone(model).fit(X))
 
 
 def test_restarts_go_on_with_the_best_so_far(tmp_path):

@@ -16,6 +16,7 @@ from gwntf.cli import main
 from gwntf.cli.arguments import count_bytes, shape
 from gwntf.cli.voice import duration, plain, printable
 from gwntf.datasets import load_digits_tensor
+from gwntf.problem import chunks
 
 FAST = ["--max-iter", "3", "--engine", "numpy", "-q"]
 
@@ -89,6 +90,25 @@ def test_fit_tells_a_script_what_it_did(place, tmp_path, capsys):
         "random_state": 0,
     }
     assert gwntf.load(target).objective_ == document["model"]["objective"]
+
+
+def test_files_beyond_memory_are_read_block_by_block(tmp_path, capsys, monkeypatch, digits):
+    """The same embedding comes out, and nobody has read the file whole."""
+    monkeypatch.setattr(chunks, "BLOCK_BYTES", 2**13)
+    monkeypatch.setattr(chunks, "WHOLE_BYTES", 0)
+    read, rows = chunks.read, []
+    monkeypatch.setattr(chunks, "read", lambda X, part: rows.append(part) or read(X, part))
+    np.save(tmp_path / "x.npy", digits[0])
+    found = {}
+    for memory in ("1M", "1k"):
+        model, embedding = tmp_path / f"{memory}.gwntf", tmp_path / f"{memory}.npy"
+        limit = ["--max-memory", memory]
+        told(capsys, "fit", tmp_path / "x.npy", "--rank", 3, "-o", model, *FAST, *limit)
+        told(capsys, "transform", model, tmp_path / "x.npy", "-o", embedding, *limit)
+        found[memory] = np.load(embedding)
+        assert bool(rows) == (memory == "1k")
+    assert max(part.stop - part.start for part in rows) == 16
+    np.testing.assert_allclose(found["1k"], found["1M"], rtol=1e-9)
 
 
 @pytest.mark.parametrize("ending", ["npy", "csv"])

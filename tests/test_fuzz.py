@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.mutations import APART, TARGETS, Seed
 
+OUTCOMES = {"read", "DataError", "InputError", "ModelFileError", "GwntfError", "MissingLibraryError"}
 EDITS = st.lists(
     st.tuples(st.integers(0, 59), st.floats(0, 1, exclude_max=True), st.integers(0, 2**32 - 1)),
     min_size=1,
@@ -26,7 +27,7 @@ def check(name, target, folder, examples):
     def damaged(which, edits):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            seed.try_edits(which, edits)
+            assert seed.try_edits(which, edits) in OUTCOMES
 
     damaged()
 

@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 
 from gwntf import GWNTF, NCP, NMF, SWIFT, InputError, neighbor_graph
 from gwntf.geometry import resolve_costs
-from gwntf.problem import NonnegativeTensor
+from gwntf.problem import NonnegativeTensor, chunks
 from tests.engines import needs_torch
 
 X = np.random.default_rng(0).random((12, 5, 4))
@@ -115,6 +115,19 @@ REFUSED = [
 def test_data_beyond_the_number_type_are_refused_with_what_to_change(model, data, message):
     with pytest.raises(InputError, match=message):
         model.fit(data)
+
+
+@pytest.mark.parametrize(("scale", "message"), [(1e40, "numbers up to"), (1e-42, "a sample whose largest")])
+def test_data_read_in_blocks_are_held_to_the_same_range(scale, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(chunks, "BLOCK_BYTES", X[:5].nbytes)
+    monkeypatch.setattr(chunks, "WHOLE_BYTES", 0)
+    far = X.copy()
+    far[-1] *= scale
+    np.save(tmp_path / "x.npy", far)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    with pytest.raises(InputError, match=message):
+        NMF(2, dtype="float32").fit(mapped)
+    NMF(2, max_iter=2, tol=0).fit(mapped)
 
 
 def test_new_samples_beyond_the_number_type_are_refused():

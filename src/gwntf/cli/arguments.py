@@ -67,7 +67,10 @@ def add_data(command: argparse.ArgumentParser, *, name: str = "data", optional: 
     group.add_argument("--size", type=shape, metavar="HxW", help="resize images")
     group.add_argument("--color", action="store_true", help="keep the colours of images as one more axis")
     group.add_argument(
-        "--max-memory", type=count_bytes, metavar="BYTES", help="for one array, as 8G (default: half of all)"
+        "--max-memory",
+        type=count_bytes,
+        metavar="BYTES",
+        help="for one array, as 8G (default: half of all); a larger .npy file is read block by block",
     )
 
 

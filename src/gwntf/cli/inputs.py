@@ -11,7 +11,7 @@ from typing import Any
 from gwntf.cli.voice import Voice, complain, times
 from gwntf.core import GwntfError, InputError
 from gwntf.estimators.files import KNOWN
-from gwntf.readers import Samples, Summary, read_data
+from gwntf.readers import Samples, Summary, default_memory, read_data
 
 PARAMETERS = (
     *(
@@ -36,16 +36,24 @@ def read_samples(path: Path, options: Any, **known: Any) -> Samples:
     size = options.size or known.get("size")
     if size is not None and len(size) != 2:
         raise InputError("size", times(size), "a height and a width, as in 32x32")
+    sample_shape = options.sample_shape or known.get("sample_shape")
     return read_data(
         path,
         key=options.key,
         labels=options.labels,
-        sample_shape=options.sample_shape or known.get("sample_shape"),
+        sample_shape=sample_shape,
         sample_axis=options.sample_axis,
         size=size,
         color=options.color or known.get("color", False),
+        lazy=sample_shape is None and options.sample_axis == 0 and _beyond(path, options.max_memory),
         max_bytes=options.max_memory,
     )
+
+
+def _beyond(path: Path, most: int | None) -> bool:
+    """Whether this is a file that can be read block by block and would take more memory than is allowed."""
+    limit = default_memory() if most is None else most
+    return path.suffix.lower() == ".npy" and path.is_file() and path.stat().st_size > limit
 
 
 def read_like(path: Path, options: Any, model: Any) -> Samples:

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from gwntf.cli.voice import Voice, duration, times
+from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
 from gwntf.readers import size
 
 _ENTRIES = 2_000_000
@@ -99,7 +100,7 @@ def _samples_are_transported(model: Any, n_samples: int) -> bool:
     costs = getattr(model, "costs", None)
     if costs is None:
         return False
-    return n_samples <= 5000 if isinstance(costs, str) else costs[0] is not None
+    return n_samples <= SAMPLE_MODE_LIMIT if isinstance(costs, str) else costs[0] is not None
 
 
 def _most_memory() -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import mmap
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,9 +17,9 @@ from gwntf.cluster.work import Place, called, cut_columns, join_columns, place_b
 from gwntf.engines import Engine
 from gwntf.engines.dask.engine import tasks_of
 from gwntf.engines.dask.tasks import Future, Tasks
-from gwntf.problem import ChunkedTensor, NonnegativeTensor, pieces
+from gwntf.problem import ChunkedTensor, NonnegativeTensor, even_pieces
 from gwntf.problem.chunked_tensor import checked_tensor
-from gwntf.problem.chunks import Blocks, Gathered, check_source, fit_dtype, is_dask
+from gwntf.problem.chunks import Blocks, Gathered, check_source, fit_dtype, is_dask, seen_dtype
 
 HOST = Place(None, "highest")
 """What is asked of the data before a fit is found on the processors of the workers."""
@@ -85,24 +84,26 @@ class MappedFile:
 
 
 def as_cluster_tensor(
-    X: Any, engine: Engine, *, missing: str = "error", dtype: Any = None, name: str = "X"
+    X: Any, engine: Engine, *, missing: str = "error", dtype: Any = None, scaled: bool = False
 ) -> ChunkedTensor:
     """Have the workers read a memmap, a zarr array or a Dask array, and check all entries there."""
-    check_source(X, name)
+    check_source(X)
     kind, tasks = fit_dtype(X, dtype), tasks_of(engine)
+    seen = seen_dtype(X, kind)
     tasks.check()
     slices, parts = _dask_parts(tasks, X) if is_dask(X) else _parts(tasks, X)
     homes = Homes(tasks, len(slices)).now()
     blocks = [
-        tasks.submit(read_block, HOST, part, rows, kind, near=home)
+        tasks.submit(read_block, HOST, part, rows, seen, near=home)
         for (part, rows), home in zip(parts, homes, strict=True)
     ]
-    return checked_tensor(ClusterBlocks(tasks, slices, blocks), X.shape, kind, engine, missing, name)
+    read = ClusterBlocks(tasks, slices, blocks)
+    return checked_tensor(read, X.shape, (seen, kind), engine, missing, scaled)
 
 
 def _parts(tasks: Tasks, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
     """Give every thread one block, to be read from the file; parts of a mapped file are sent."""
-    slices = even_slices(X.shape[0], len(tasks.seats()))
+    slices = list(even_pieces(X.shape[0], len(tasks.seats())))
     if isinstance(X, np.memmap) and not _is_file(X):
         return slices, [(tasks.put(np.asarray(X[part])), slice(None)) for part in slices]
     source = tasks.put(MappedFile(X) if isinstance(X, np.memmap) else X)
@@ -139,7 +140,7 @@ class BlockData:
 
     def columns(self, size: int) -> tuple[list[slice], list[Future]]:
         """Cut X_(1), which has so many columns, into blocks of columns."""
-        parts = even_slices(size, len(self.slices))
+        parts = list(even_pieces(size, len(self.slices)))
         joined = [
             self.tasks.submit(
                 join_columns,
@@ -152,17 +153,12 @@ class BlockData:
         return parts, joined
 
 
-def even_slices(size: int, count: int) -> list[slice]:
-    """Cut 0, ..., size - 1 into at most so many slices of about one length."""
-    return list(pieces(size, math.ceil(size / max(1, count))))
-
-
 def send_blocks(tasks: Tasks, tensor: NonnegativeTensor) -> ClusterBlocks:
     """Cut data that are here and bring a block to every thread.
 
     The scheduler keeps a copy, for when a worker is lost.
     """
-    slices = even_slices(tensor.shape[0], len(tasks.seats()))
+    slices = list(even_pieces(tensor.shape[0], len(tasks.seats())))
     homes = Homes(tasks, len(slices)).now()
     sent = [tasks.put(tensor.of(part), near=home) for part, home in zip(slices, homes, strict=True)]
     return ClusterBlocks(tasks, slices, sent)

@@ -230,19 +230,25 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         return problem, scale
 
     def _keep(self, result: Result, tensor: DataTensor, scale: Array, engine: Engine, X: Any) -> None:
-        """Keep what was found, as X was given, and warn where the fit had not settled."""
-        self.__dict__.pop("labels_", None)
-        self._seen = Training(X)
-        self.__dict__.pop("components_", None)
-        self.reconstruction_err_ = tensor.relative_error(KruskalRows(result.factors))
-        self.factors_ = [engine.as_given(factor, X) for factor in result.factors]
-        self.embedding_ = self.factors_[0]
-        self.sample_scale_ = engine.as_given(scale, X)
+        """Keep what was found, and warn where the fit had not settled."""
+        self._hold(result.factors, tensor, scale, engine, X)
         self.objective_, self.objective_curve_ = result.objective, result.objective_curve
         self.objective_terms_ = result.terms
         self.n_iter_, self.status_ = result.n_iter, result.status
         tell_status(self.status_, self.objective_curve_, self.tol)
         tell_empty_components([engine.to_numpy(factor) for factor in result.factors])
+
+    def _hold(
+        self, factors: Sequence[Array], tensor: DataTensor, scale: Array, engine: Engine, X: Any
+    ) -> None:
+        """Keep factors, as X was given, and forget what was found from others."""
+        for name in ("labels_", "components_"):
+            self.__dict__.pop(name, None)
+        self._seen = Training(X)
+        self.reconstruction_err_ = tensor.relative_error(KruskalRows(factors))
+        self.factors_ = [engine.as_given(factor, X) for factor in factors]
+        self.embedding_ = self.factors_[0]
+        self.sample_scale_ = engine.as_given(scale, X)
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Factorise X and return `embedding_`, the sample factor of the fit (graph included).

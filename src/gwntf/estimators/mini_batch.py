@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 from gwntf.core import FloatArray, InputError, Status
 from gwntf.engines import Engine
 from gwntf.estimators.base import Constraints
-from gwntf.estimators.labels import Training
 from gwntf.estimators.notices import tell, tell_empty_components
 from gwntf.estimators.parts import PerModeTransport
 from gwntf.estimators.sklearn_compat import (
@@ -26,7 +25,7 @@ from gwntf.estimators.sklearn_compat import (
     take_samples,
 )
 from gwntf.geometry import CostSpec
-from gwntf.problem import DataTensor, KruskalRows, as_factors, pieces
+from gwntf.problem import DataTensor, as_factors, pieces
 from gwntf.solvers import (
     Callback,
     Iteration,
@@ -161,7 +160,7 @@ class MiniBatchGWNTF(PerModeTransport):
         with engine.session(X):
             tensor, scale = self._batch(X, engine, first=first, rng=check_random_state(self.random_state))
             embedding, terms = self._learn(tensor, engine)
-            self._hold(X, tensor, embedding, scale, engine)
+            self._hold([embedding, *self._shared_on(engine, tensor)], tensor, scale, engine, X)
         self.objective_ = terms.total
         self.objective_curve_ = np.append(() if first else self.objective_curve_, terms.total)
         self.n_iter_, self.status_ = self.n_batches_, Status.STOPPED
@@ -255,7 +254,7 @@ class MiniBatchGWNTF(PerModeTransport):
     def _learn(self, tensor: DataTensor, engine: Engine) -> tuple[Any, ObjectiveTerms]:
         """Embed a batch and fit it, take its numerators into the means; return the embedding and F there."""
         problem = Problem(tensor, self._loss_of_new_samples())
-        rest = [engine.asarray(factor, tensor.dtype) for factor in self._shared()]
+        rest = self._shared_on(engine, tensor)
         embedding, _ = project(problem, rest, Stopping(_EMBEDDING, 0), engine)
         steps, factors = Steps(*problem.place(engine)), [embedding, *rest]
         with engine.quiet():
@@ -282,16 +281,8 @@ class MiniBatchGWNTF(PerModeTransport):
             for mean, total in zip(raised, sums, strict=True)
         ]
 
-    def _hold(self, X: Any, tensor: DataTensor, embedding: Any, scale: Any, engine: Engine) -> None:
-        """Keep the factors, with an embedding of these samples."""
-        for name in ("labels_", "components_"):
-            self.__dict__.pop(name, None)
-        shared = [engine.asarray(factor, tensor.dtype) for factor in self._shared()]
-        self._seen = Training(X)
-        self.reconstruction_err_ = tensor.relative_error(KruskalRows([embedding, *shared]))
-        self.factors_ = [engine.as_given(factor, X) for factor in (embedding, *shared)]
-        self.embedding_ = self.factors_[0]
-        self.sample_scale_ = engine.as_given(scale, X)
+    def _shared_on(self, engine: Engine, tensor: DataTensor) -> list[Any]:
+        return [engine.asarray(factor, tensor.dtype) for factor in self._shared()]
 
     def _embed_all(self, X: Any) -> None:
         """Embed all samples with the factors that were learnt."""
@@ -300,4 +291,5 @@ class MiniBatchGWNTF(PerModeTransport):
         with engine.session(X):
             raw = self._tensor(X, engine, reset=False)
             embedding, scale, _ = self._project(raw)
-            self._hold(X, raw.normalised(self.sample_norm)[0], embedding, scale, engine)
+            tensor = raw.normalised(self.sample_norm)[0]
+            self._hold([embedding, *self._shared_on(engine, tensor)], tensor, scale, engine, X)

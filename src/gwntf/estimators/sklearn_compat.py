@@ -55,12 +55,12 @@ def estimator_data(
     if engine.name == "dask" and is_chunked(X):
         from gwntf.cluster import as_cluster_tensor
 
-        tensor = as_cluster_tensor(X, engine, missing=missing, dtype=dtype)
+        tensor = as_cluster_tensor(X, engine, missing=missing, dtype=dtype, scaled=scaled)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return tensor
     X, streamed = whole_or_streamed(X, dtype)
     if streamed:
-        tensor = as_chunked_tensor(X, engine, missing=missing, dtype=dtype)
+        tensor = as_chunked_tensor(X, engine, missing=missing, dtype=dtype, scaled=scaled)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return tensor
     X = masked_to_nan(X, missing=missing)

@@ -31,7 +31,7 @@ from gwntf.io import atomic_path
 from gwntf.problem import as_tensor, normalise_samples
 from gwntf.solvers import Iteration
 
-PROTOCOL = 3
+PROTOCOL = 4
 """To be raised whenever the same run would give another result than before: cached runs are then done anew."""
 
 _SHOWN = 10

@@ -43,13 +43,13 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield aside
         _sync(aside, os.O_RDONLY)
         aside.replace(target)
-        if hasattr(os, "O_DIRECTORY"):
-            _sync(target.parent, os.O_RDONLY | os.O_DIRECTORY)
     except BaseException as error:
         aside.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno in _STORAGE:
             raise _refused(target, error) from error
         raise
+    if hasattr(os, "O_DIRECTORY"):
+        _sync(target.parent, os.O_RDONLY | os.O_DIRECTORY)
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:

@@ -17,7 +17,7 @@ from gwntf.problem.algebra import (
     reconstruct,
     unfold,
 )
-from gwntf.problem.blocks import pieces, sample_blocks
+from gwntf.problem.blocks import even_pieces, pieces, sample_blocks
 from gwntf.problem.chunked_tensor import ChunkedTensor, as_chunked_tensor, checked_tensor, temporary_rows
 from gwntf.problem.chunks import (
     Blocks,
@@ -71,6 +71,7 @@ __all__ = [
     "check_unscaled",
     "check_values",
     "checked_tensor",
+    "even_pieces",
     "fill_missing",
     "fit_dtype",
     "fold",

@@ -26,7 +26,12 @@ def even_blocks(shape: Sequence[int], entries: int) -> Iterator[slice]:
     """
     size = math.prod(shape)
     count = max(1, -(-size // (4 * entries)), min(4, -(-size // entries)))
-    return pieces(shape[0], -(-shape[0] // count))
+    return even_pieces(shape[0], count)
+
+
+def even_pieces(size: int, count: int) -> Iterator[slice]:
+    """Cut 0, ..., size - 1 into at most so many slices of about one length."""
+    return pieces(size, -(-size // count))
 
 
 def pieces(size: int, step: int) -> Iterator[slice]:

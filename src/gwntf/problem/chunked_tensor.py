@@ -18,8 +18,9 @@ from gwntf.engines import Engine
 from gwntf.problem import chunks
 from gwntf.problem.algebra import unfold
 from gwntf.problem.blocks import pieces
-from gwntf.problem.chunks import Blocks, StreamedBlocks, check_source, file_state, fit_dtype
+from gwntf.problem.chunks import Blocks, StreamedBlocks, check_source, file_state, fit_dtype, seen_dtype
 from gwntf.problem.factors import KruskalRows
+from gwntf.problem.ranges import check_largest
 from gwntf.problem.tensor import (
     NonnegativeTensor,
     check_norms,
@@ -177,35 +178,53 @@ class ChunkedTensor:
 
 
 def as_chunked_tensor(
-    X: Any, engine: Engine, *, missing: str = "error", dtype: Any = None, name: str = "X"
+    X: Any, engine: Engine, *, missing: str = "error", dtype: Any = None, scaled: bool = False
 ) -> ChunkedTensor:
-    """Check a source of order N >= 2 (see `is_chunked`), all its entries, block by block."""
-    check_source(X, name)
+    """Check a source of order N >= 2 (see `is_chunked`), all its entries, block by block.
+
+    Samples are `scaled` if each will be divided by its norm.
+    """
+    check_source(X)
     kind = fit_dtype(X, dtype)
-    blocks = StreamedBlocks(X, engine, kind, written=file_state(X))
-    return checked_tensor(blocks, X.shape, kind, engine, missing, name)
+    blocks = StreamedBlocks(X, engine, seen_dtype(X, kind), written=file_state(X))
+    return checked_tensor(blocks, X.shape, (blocks.dtype, kind), engine, missing, scaled)
 
 
 def checked_tensor(
-    blocks: Blocks, shape: Sequence[int], dtype: np.dtype[Any], engine: Engine, missing: str, name: str = "X"
+    blocks: Blocks,
+    shape: Sequence[int],
+    dtypes: tuple[np.dtype[Any], np.dtype[Any]],
+    engine: Engine,
+    missing: str,
+    scaled: bool,
 ) -> ChunkedTensor:
-    """Look at all entries of blocks, which may have NaN where nothing was observed."""
+    """Look at all entries of blocks, which may have NaN where nothing was observed; bring them to the second dtype."""
     seen: list[_Seen] = blocks.map(_look)
+    _check_seen(blocks, seen, missing)
+    given, dtype = dtypes
+    check_largest(engine.xp.concat([block.tops for block in seen]), dtype, every=scaled)
+    if given != dtype:
+        blocks = blocks.prepared(partial(_typed, dtype=dtype))
+    complete = not any(block.holes for block in seen)
+    ready = blocks if complete else blocks.prepared(without_holes)
+    return ChunkedTensor(ready, tuple(int(size) for size in shape), dtype, engine, complete)
+
+
+def _check_seen(blocks: Blocks, seen: Sequence[_Seen], missing: str) -> None:
+    """Refuse entries that no fit can use."""
     if any(block.infinite for block in seen):
-        raise InputError(name, "infinite entries", "finite nonnegative numbers")
+        raise InputError("X", "infinite entries", "finite nonnegative numbers")
     holes = sum(block.holes for block in seen)
     if holes and missing == "error":
         allowed = "finite nonnegative numbers, or missing='ignore' to treat NaN as not observed"
-        raise InputError(name, f"{holes} NaN entries", allowed)
+        raise InputError("X", f"{holes} NaN entries", allowed)
     smallest = min(block.smallest for block in seen)
     if smallest < 0:
-        raise InputError(name, f"negative entries (smallest {smallest:g})", "nonnegative numbers")
+        raise InputError("X", f"negative entries (smallest {smallest:g})", "nonnegative numbers")
     for part, block in zip(blocks.slices, seen, strict=True):
         if block.unseen is not None:
             given = f"no observed entry in sample {part.start + block.unseen}"
-            raise InputError(name, given, "at least one in every sample")
-    ready = blocks.prepared(without_holes) if holes else blocks
-    return ChunkedTensor(ready, tuple(int(size) for size in shape), dtype, engine, not holes)
+            raise InputError("X", given, "at least one in every sample")
 
 
 def temporary_rows(shape: tuple[int, int], dtype: Any) -> np.memmap[Any, Any]:
@@ -215,25 +234,37 @@ def temporary_rows(shape: tuple[int, int], dtype: Any) -> np.memmap[Any, Any]:
 
 
 class _Seen(NamedTuple):
-    """What was seen in a block: whether an entry is infinite, NaNs, the smallest entry, a sample that is all NaN."""
+    """What was seen in a block.
+
+    Whether an entry is infinite, the largest entry of each sample, NaNs, the smallest entry, a sample that is all NaN.
+    """
 
     infinite: bool
-    holes: int
+    tops: Array
     smallest: float
-    unseen: int | None
+    holes: int = 0
+    unseen: int | None = None
 
 
 def _look(block: NonnegativeTensor) -> _Seen:
     xp, rows = block.engine.xp, block.rows
-    if bool(xp.any(xp.isinf(rows))):
-        return _Seen(True, 0, 0.0, None)
-    smallest = float(xp.min(rows))
+    tops, smallest = xp.max(rows, axis=1), float(xp.min(rows))
     if not math.isnan(smallest):
-        return _Seen(False, 0, smallest, None)
+        return _Seen(_infinite(xp, tops, smallest), tops, smallest)
     holes = xp.isnan(rows)
+    known = xp.where(holes, xp.zeros_like(rows), rows)
+    tops, smallest = xp.max(known, axis=1), float(xp.min(known))
     unseen = xp.nonzero(xp.all(holes, axis=1))[0]
-    smallest = float(xp.min(xp.where(holes, xp.zeros_like(rows), rows)))
-    return _Seen(False, int(xp.sum(holes)), smallest, int(unseen[0]) if unseen.shape[0] else None)
+    first = int(unseen[0]) if unseen.shape[0] else None
+    return _Seen(_infinite(xp, tops, smallest), tops, smallest, int(xp.sum(holes)), first)
+
+
+def _infinite(xp: Any, tops: Array, smallest: float) -> bool:
+    return math.isinf(smallest) or math.isinf(float(xp.max(tops)))
+
+
+def _typed(block: NonnegativeTensor, dtype: np.dtype[Any]) -> NonnegativeTensor:
+    return replace(block, values=block.engine.asarray(block.values, dtype))
 
 
 def _reshaped(block: NonnegativeTensor, shape: tuple[int, ...]) -> NonnegativeTensor:

@@ -201,6 +201,11 @@ def fit_dtype(X: Any, dtype: Any) -> np.dtype[Any]:
     return np.dtype(dtype if dtype is not None else (X.dtype if keep else np.float64))
 
 
+def seen_dtype(X: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the number type in which entries are looked at before a fit in another: their own, if they are floats."""
+    return dtype if X.dtype.kind in "iub" else fit_dtype(X, None)
+
+
 def whole_or_streamed(X: Any, dtype: Any = None) -> tuple[Any, bool]:
     """Return an array to be taken as it is, and False; or a source that goes by in blocks, and True.
 
@@ -215,16 +220,16 @@ def whole_or_streamed(X: Any, dtype: Any = None) -> tuple[Any, bool]:
     return read(X, slice(None)), False
 
 
-def check_source(X: Any, name: str = "X") -> None:
+def check_source(X: Any) -> None:
     """Check shape and number type, without looking at any entry."""
     if any(not isinstance(size, int | np.integer) for size in X.shape):
-        raise InputError(name, f"a Dask array of unknown shape {X.shape}", "X.compute_chunk_sizes() of it")
-    check_shape(X.shape, name)
+        raise InputError("X", f"a Dask array of unknown shape {X.shape}", "X.compute_chunk_sizes() of it")
+    check_shape(X.shape)
     if X.dtype.kind not in "fiub":
-        raise InputError(name, f"entries of type {X.dtype}", "an array of real numbers")
+        raise InputError("X", f"entries of type {X.dtype}", "an array of real numbers")
 
 
-def source_slices(X: Any, dtype: np.dtype[Any], size: int, name: str = "X") -> list[slice]:
+def source_slices(X: Any, dtype: np.dtype[Any], size: int) -> list[slice]:
     """Cut the samples into blocks of about so many bytes; of whole chunks, where the source has chunks."""
     sample = dtype.itemsize * math.prod(X.shape[1:])
     step = max(1, size // sample)
@@ -236,7 +241,7 @@ def source_slices(X: Any, dtype: np.dtype[Any], size: int, name: str = "X") -> l
     if max(lengths) > max(1, _MOST * step):
         given = f"chunks of {max(lengths)} samples, {max(lengths) * sample / 2**20:.0f} MiB"
         allowed = f"chunks of at most {max(1, _MOST * step)} samples: write or rechunk X along its first axis"
-        raise InputError(name, given, allowed)
+        raise InputError("X", given, allowed)
     slices: list[slice] = []
     start = stop = 0
     for length in (int(length) for length in lengths if length):

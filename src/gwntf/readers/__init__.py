@@ -6,8 +6,8 @@ there; it also holds the rules for how large an array may be, and imports nothin
 """
 
 from gwntf.readers.apart import size
-from gwntf.readers.read import FORMATS, read_data
+from gwntf.readers.read import FORMATS, default_memory, read_data
 from gwntf.readers.samples import Samples
 from gwntf.readers.summary import Summary, summarise
 
-__all__ = ["FORMATS", "Samples", "Summary", "read_data", "size", "summarise"]
+__all__ = ["FORMATS", "Samples", "Summary", "default_memory", "read_data", "size", "summarise"]

@@ -38,7 +38,8 @@ def check_size(needed: int, stored: int, max_bytes: int) -> None:
     if needed > max_bytes:
         raise RefusedError(
             f"declares an array of {size(needed)}, and at most {size(max_bytes)} may be read into memory: "
-            "raise max_bytes (--max-memory), or keep it as .npy or .zarr and open it with lazy=True"
+            "raise max_bytes (--max-memory), or keep it, folded and samples first, as .npy (in Python also .zarr, with "
+            "lazy=True), which is read block by block"
         )
     if needed > max(FLOOR, EXPANSION * stored):
         raise RefusedError(

@@ -9,7 +9,7 @@ all samples: that one goes by in blocks of columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -65,8 +65,8 @@ class WarmStarts:
     ----------
     enabled : bool
         Whether anything is kept.
-    elsewhere : object
-        What blocks of data that go by one at a time keep for themselves.
+    elsewhere : list of WarmStarts or None
+        What blocks of data that go by one at a time keep for themselves; on a cluster, where each of them is.
     """
 
     def __init__(self, engine: Engine, enabled: bool) -> None:
@@ -109,14 +109,22 @@ class WarmStarts:
             self._kept[mode, place] = log_u
             self._cold.discard((mode, place))
 
-    def state(self) -> list[tuple[int, int, Array]]:
-        """Mode, place and array of everything that is kept, for a file."""
-        return [(*key, self._kept[key]) for key in sorted(self._kept)]
+    def state(self) -> dict[str, Any]:
+        """Mode, place and array of everything that is kept here, and the same of every block, for a file."""
+        blocks = None if self.elsewhere is None else [block and block.state() for block in self.elsewhere]
+        return {"kept": [(*key, self._kept[key]) for key in sorted(self._kept)], "blocks": blocks}
 
-    def restore(self, state: Sequence[tuple[int, int, Array]]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Keep what `state` has returned."""
-        self._kept = {(mode, place): self._engine.asarray(array) for mode, place, array in state}
+        self._kept = {(mode, place): self._engine.asarray(array) for mode, place, array in state["kept"]}
         self._cold = set()
+        blocks = state["blocks"]
+        self.elsewhere = None if blocks is None else [block and self._like(block) for block in blocks]
+
+    def _like(self, state: Mapping[str, Any]) -> WarmStarts:
+        made = WarmStarts(self._engine, self.enabled)
+        made.restore(state)
+        return made
 
     def _cut(self, mode: int, place: int, like: Array) -> Array:
         """Return the first part of what is kept for a block that an engine short of memory has cut, and keep the rest.
