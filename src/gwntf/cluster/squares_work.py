@@ -48,8 +48,7 @@ def measure_squares(squares: Squares, a: FloatArray, rest: Sequence[FloatArray])
     with engine.session(None), engine.quiet():
         factors = [engine.asarray(factor) for factor in (a, *rest)]
         found = loss.evaluate(factors)
-        begun = engine.to_numpy(loss.begun(factors, found.carried))
-        return Share(begun, a.T @ a, np.array([float(found.misfit)]))
+        return Share(engine.to_numpy(found.carried[0]), a.T @ a, np.array([float(found.misfit)]))
 
 
 def step_squares(

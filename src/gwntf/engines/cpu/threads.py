@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TypeVar
 
 import numba
@@ -30,7 +31,7 @@ class Threads:
     def __init__(self) -> None:
         self._libraries = ThreadpoolController().select(user_api=["blas", "openmp"])
         self._lock, self._own = threading.Lock(), threading.local()
-        self._holders, self._held = 0, ExitStack()
+        self._holders, self._held, self._workers = 0, ExitStack(), 1
         self._pool: ThreadPoolExecutor | None = None
 
     def count(self) -> int:
@@ -62,14 +63,47 @@ class Threads:
         with self.held():
             if self._pool is None or len(items) == 1:
                 return [function(item) for item in items]
-            return list(self._pool.map(function, items))
+            return self._shared(self._pool, function, items)
+
+    def _shared(
+        self, pool: ThreadPoolExecutor, function: Callable[[Item], Answer], items: Sequence[Item]
+    ) -> list[Answer]:
+        """Let the thread that asks and those of the pool take the items one by one, until there are none left."""
+        answers: dict[int, Answer] = {}
+        left = deque(range(len(items)))
+
+        def work() -> None:
+            try:
+                for place in _taken(left):
+                    answers[place] = function(items[place])
+            except BaseException:
+                left.clear()
+                raise
+
+        helpers = [pool.submit(work) for _ in range(min(self._workers, len(items)) - 1)]
+        self._own.busy = True
+        try:
+            work()
+        finally:
+            self._own.busy = False
+            wait(helpers)
+        for helper in helpers:
+            helper.result()
+        return [answers[place] for place in range(len(items))]
 
     def _start(self) -> None:
-        workers = self.count()
+        self._workers = self.count()
         self._held.enter_context(self._libraries.limit(limits=1))
-        if workers > 1:
-            pool = ThreadPoolExecutor(workers, initializer=self._begin)
+        if self._workers > 1:
+            pool = ThreadPoolExecutor(self._workers - 1, initializer=self._begin)
             self._pool = self._held.enter_context(pool)
 
     def _begin(self) -> None:
         self._own.busy = True
+
+
+def _taken(places: deque[int]) -> Iterator[int]:
+    """Take places until none are left, beside other threads that do so too."""
+    with suppress(IndexError):
+        while True:
+            yield places.popleft()

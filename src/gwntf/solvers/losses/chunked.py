@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from gwntf.core import Array
 from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph
 from gwntf.problem import ChunkedTensor, NonnegativeTensor, chunks, khatri_rao, other_mode_product
-from gwntf.solvers.losses.dense import DenseUnfoldings
+from gwntf.solvers.losses.dense import DenseUnfoldings, Sums, pull_of
 from gwntf.solvers.losses.sweep import (
     Products,
     Sweep,
@@ -26,7 +26,7 @@ from gwntf.solvers.losses.sweep import (
     product_of,
 )
 from gwntf.transport import PlanTerms
-from gwntf.updates import Pull, least_squares_factor, other_grams
+from gwntf.updates import Pull
 
 
 class ChunkedPass:
@@ -135,19 +135,17 @@ class ChunkedUnfoldings:
         """X_(1) A(-1)."""
         return self._xp.concat(self._tensor.blocks.map(partial(_sample_product, rest=list(factors[1:]))))
 
-    def step(self, factors: Sequence[Array], graph: SampleGraph | None) -> tuple[Array, Array, Array]:
-        """Move the samples; return the new A(1), X_(1) A(-1), and X_(1)' times the new A(1), from one reading."""
+    def step(self, factors: Sequence[Array], graph: SampleGraph | None) -> tuple[Array, Sums]:
+        """Move the samples; return the new A(1), and the sums with it, from one reading of every block."""
         first, *rest = factors
-        pulls: list[Pull | None] = [None] * len(self._tensor.blocks.slices)
-        if graph is not None:
-            rows = zip(
-                self._tensor.split(graph.matrix @ first), self._tensor.split(graph.degree), strict=True
-            )
-            pulls = [Pull(graph.weight, pull, degree) for pull, degree in rows]
-        blocks, parts = self._tensor.blocks, self._tensor.split(first)
-        found = blocks.gather(partial(_step, rest=rest), None, parts, pulls)
-        moved, products = (self._xp.concat(list(parts)) for parts in zip(*found.own, strict=True))
-        return moved, products, found.total
+        blocks, split = self._tensor.blocks, self._tensor.split
+        pull = pull_of(graph, first)
+        pulls: list[Pull | None] = [None] * len(blocks.slices)
+        if pull is not None:
+            rows = zip(split(pull.pull), split(pull.degree), strict=True)
+            pulls = [Pull(pull.weight, *row) for row in rows]
+        moved, sums = zip(*blocks.map(partial(_step, rest=rest), split(first), pulls), strict=True)
+        return self._xp.concat(moved), reduce(Sums.plus, sums)
 
     def filled(self, factors: Sequence[Array]) -> tuple[Array, Array, Array]:
         """1/2 |x - x^|^2 over observed entries, and X_(1) A(-1) and X_(1)' A(1) of the data filled with the model."""
@@ -169,13 +167,8 @@ def _sample_product(block: NonnegativeTensor, rest: list[Array]) -> Array:
     return DenseUnfoldings(block.engine, block).sample_product([None, *rest])
 
 
-def _step(
-    block: NonnegativeTensor, state: None, first: Array, pull: Pull | None, rest: list[Array]
-) -> tuple[tuple[Array, Array], Array, None]:
-    data, factors = DenseUnfoldings(block.engine, block), [first, *rest]
-    product = data.sample_product(factors)
-    moved = least_squares_factor(block.engine, first, product, other_grams(factors, 0), pull)
-    return (moved, product), data.begin(moved), state
+def _step(block: NonnegativeTensor, first: Array, pull: Pull | None, rest: list[Array]) -> tuple[Array, Sums]:
+    return DenseUnfoldings(block.engine, block).step([first, *rest], pull)
 
 
 def _filled(

@@ -5,12 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 from gwntf.core import Array
 from gwntf.engines import Engine
+from gwntf.geometry import SampleGraph
 from gwntf.problem import NonnegativeTensor, khatri_rao, other_mode_product
 from gwntf.problem.blocks import even_blocks
+from gwntf.updates import Pull, least_squares_factor, other_grams
+
+
+class Sums(NamedTuple):
+    """Sums over the samples that the value and the next step need.
+
+    Attributes
+    ----------
+    begun : array
+        X_(1)' A(1), or what else `Unfoldings.begin` returns.
+    gram : (R, R) array
+        A(1)' A(1), in float64.
+    cross : array
+        <A(1), X_(1) A(-1)>, in float64.
+    """
+
+    begun: Array
+    gram: Array
+    cross: Array
+
+    def plus(self, more: Sums) -> Sums:
+        """Add the sums over other samples."""
+        return Sums(*(a + b for a, b in zip(self, more, strict=True)))
+
+
+def sums_of(engine: Engine, first: Array, product: Array, begun: Array) -> Sums:
+    """Return the sums over some samples from their rows of A(1) and of X_(1) A(-1)."""
+    xp = engine.xp
+    wide = xp.astype(first, xp.float64, copy=False)
+    return Sums(begun, wide.T @ wide, xp.sum(first * product, dtype=xp.float64))
+
+
+def pull_of(graph: SampleGraph | Pull | None, first: Array) -> Pull | None:
+    """Return what a graph does to the samples, all of them at once."""
+    if isinstance(graph, SampleGraph):
+        return Pull(graph.weight, graph.matrix @ first, graph.degree)
+    return graph
 
 
 class DenseUnfoldings:
@@ -39,6 +77,21 @@ class DenseUnfoldings:
         other = khatri_rao(factors[1:])
         parts = self._engine.map(lambda rows: self._rows[rows] @ other, self._blocks())
         return self._engine.xp.concat(parts)
+
+    def step(self, factors: Sequence[Array], graph: SampleGraph | Pull | None) -> tuple[Array, Sums]:
+        """Move the samples; return the new A(1), and the sums with it, from one reading of every block."""
+        engine, first, other = self._engine, factors[0], khatri_rao(factors[1:])
+        grams, pull = other_grams(factors, 0), pull_of(graph, first)
+
+        def visit(rows: slice) -> tuple[Array, Sums]:
+            x = self._rows[rows]
+            product = x @ other
+            pulled = None if pull is None else Pull(pull.weight, pull.pull[rows], pull.degree[rows])
+            moved = least_squares_factor(engine, first[rows], product, grams, pulled)
+            return moved, sums_of(engine, moved, product, x.T @ moved)
+
+        moved, sums = zip(*engine.map(visit, self._blocks()), strict=True)
+        return engine.xp.concat(moved), reduce(Sums.plus, sums)
 
     def half_squares(self) -> Array:
         """1/2 |x|^2 of every sample."""

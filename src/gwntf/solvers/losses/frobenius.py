@@ -11,7 +11,7 @@ from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph, SampleTies
 from gwntf.problem import ChunkedTensor, DataTensor, NonnegativeTensor, SparseTensor
 from gwntf.solvers.losses.chunked import ChunkedUnfoldings
-from gwntf.solvers.losses.dense import DenseUnfoldings
+from gwntf.solvers.losses.dense import DenseUnfoldings, Sums, sums_of
 from gwntf.solvers.losses.protocol import Evaluation
 from gwntf.solvers.losses.sparse import SparseUnfoldings
 from gwntf.updates import least_squares_factor, other_grams, unit_columns
@@ -49,14 +49,18 @@ class Unfoldings(Protocol):
         """X_(1) A(-1)."""
         ...
 
+    def step(self, factors: Sequence[Array], graph: SampleGraph | None) -> tuple[Array, Sums]:
+        """Move the samples; return the new A(1), and the sums with it; nothing is missing."""
+        ...
+
 
 class FrobeniusLoss:
     """`Frobenius` placed.
 
     Without missing entries the model is never formed: |x - x^|^2 = |x|^2 - 2 <a, X_(1) A(-1)> + a G a', and the
-    product is the one that the sample update has just used. Where entries are missing, the target of a step is the
-    data with the present model filled in there (the E step of an EM), block by block, and the value counts observed
-    entries only.
+    product is the one that the sample update uses, so both come from one reading. Where entries are missing, the
+    target of a step is the data with the present model filled in there (the E step of an EM), block by block, and the
+    value counts observed entries only.
     """
 
     def __init__(self, engine: Engine, tensor: DataTensor) -> None:
@@ -64,7 +68,7 @@ class FrobeniusLoss:
         self.resident = not isinstance(tensor, ChunkedTensor)
         self._holed: DenseUnfoldings | ChunkedUnfoldings | None = None
         if isinstance(tensor, SparseTensor):
-            self._data: Unfoldings = SparseUnfoldings(tensor)
+            self._data: Unfoldings = SparseUnfoldings(engine, tensor)
         else:
             dense = _unfoldings(engine, tensor)
             self._data, self._holed = dense, dense if dense.holed else None
@@ -73,21 +77,17 @@ class FrobeniusLoss:
         self.kept: Sequence[Array] = ()
         self.kernels = (None,) * len(self.shape)
         self._held: tuple[list[Array], Array] | None = None
-        self._ahead: tuple[Array, Array] | None = None
+        self._ahead: tuple[list[Array], Sums] | None = None
 
     def forget(self) -> None:
         """Drop the products of the last step."""
         self._held = self._ahead = None
 
     def evaluate(self, factors: Sequence[Array]) -> Evaluation:
-        """Return 1/2 |X - X^|^2; where entries are missing, also X_(1)' A(1) of the filled data.
-
-        Where the last step has found X_(1)' A(1) on its way, that goes along.
-        """
+        """Return 1/2 |X - X^|^2, with X_(1)' A(1) of the data, or of the filled data where entries are missing."""
         if self._holed is None:
-            ahead = self._ahead
-            carried = () if ahead is None or ahead[0] is not factors[0] else (ahead[1],)
-            return Evaluation(self.kernels, self._value(factors), carried)
+            sums = self._sums(factors)
+            return Evaluation(self.kernels, self._value(sums, factors), (sums.begun,))
         by_sample, _, others = self._holed.filled(factors)
         return Evaluation(self.kernels, self.engine.xp.sum(by_sample), (others,))
 
@@ -95,22 +95,17 @@ class FrobeniusLoss:
         self, factors: Sequence[Array], carried: tuple[Array, ...], graph: SampleGraph | None
     ) -> list[Array]:
         """Update the factors in turn, samples last, by the classic ratio: an MM step for this loss."""
-        moved = list(factors)
-        begun = self.begun(moved, carried)
+        moved, (begun,) = list(factors), carried
         for mode in range(1, len(factors)):
             product = self._data.product(begun, moved, mode)
             grams = other_grams(moved, mode)
             moved[mode] = least_squares_factor(self.engine, moved[mode], product, grams, None)
-        if isinstance(self._data, ChunkedUnfoldings) and self._holed is None:
-            moved[0], product, begun = self._data.step(moved, graph)
-            self._held, self._ahead = (moved[1:], product), (moved[0], begun)
+        if self._holed is None:
+            moved[0], sums = self._data.step(moved, graph)
+            self._ahead = (moved, sums)
         else:
             moved[0] = self.moved_samples(moved, graph)
         return moved
-
-    def begun(self, factors: Sequence[Array], carried: tuple[Array, ...]) -> Array:
-        """X_(1)' A(1), of the data or of the filled data."""
-        return carried[0] if carried else self._data.begin(factors[0])
 
     def moved_samples(self, factors: Sequence[Array], graph: SampleGraph | None) -> Array:
         """Return the next sample factor, the others having been updated."""
@@ -146,13 +141,18 @@ class FrobeniusLoss:
         grams = other_grams(factors, 0)
         return least_squares_factor(self.engine, factors[0], product, grams, ties), by_sample
 
-    def _value(self, factors: Sequence[Array]) -> Array:
+    def _sums(self, factors: Sequence[Array]) -> Sums:
+        """Return what the last step has found on its way, if these are the factors it led to."""
+        if self._ahead is not None and same(self._ahead[0], factors):
+            return self._ahead[1]
+        product = self._sample_product(factors)
+        return sums_of(self.engine, factors[0], product, self._data.begin(factors[0]))
+
+    def _value(self, sums: Sums, factors: Sequence[Array]) -> Array:
         """1/2 |X - X^|^2 from Gram matrices; nothing is missing."""
         xp = self.engine.xp
-        a = xp.astype(factors[0], xp.float64, copy=False)
-        cross = xp.sum(factors[0] * self._sample_product(factors), dtype=xp.float64)
-        rest = other_grams([xp.astype(factor, xp.float64, copy=False) for factor in factors], 0)
-        value = self._size + 0.5 * xp.sum((a.T @ a) * rest) - cross
+        rest = [xp.astype(factor, xp.float64, copy=False) for factor in factors[1:]]
+        value = self._size + 0.5 * xp.sum(sums.gram * other_grams([None, *rest], 0)) - sums.cross
         return xp.maximum(value, xp.zeros_like(value))
 
     def _values(self, factors: Sequence[Array]) -> Array:
@@ -168,9 +168,14 @@ class FrobeniusLoss:
         if self._holed is not None:
             return self._holed.filled(factors)[1]
         rest = list(factors[1:])
-        if self._held is None or not all(a is b for a, b in zip(self._held[0], rest, strict=True)):
+        if self._held is None or not same(self._held[0], rest):
             self._held = (rest, self._data.sample_product(factors))
         return self._held[1]
+
+
+def same(some: Sequence[Array], others: Sequence[Array]) -> bool:
+    """Whether these are the very same arrays."""
+    return all(a is b for a, b in zip(some, others, strict=True))
 
 
 def _unfoldings(

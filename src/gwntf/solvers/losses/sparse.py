@@ -19,10 +19,12 @@ from scipy.sparse import csr_array
 
 from gwntf.core import FloatArray
 from gwntf.engines import Engine
+from gwntf.geometry import SampleGraph
 from gwntf.problem import Fibers, SparseTensor, pieces
+from gwntf.solvers.losses.dense import Sums, sums_of
 from gwntf.solvers.losses.sweep import Sweep, Swept
 from gwntf.transport import PlanTerms
-from gwntf.updates import other_masses, ratio_to_model
+from gwntf.updates import least_squares_factor, other_grams, other_masses, ratio_to_model
 
 _TOGETHER, _FEWEST = 32, 128
 """Tiles whose answers are held before they are added up, and fibers that a transported tile has at least."""
@@ -178,8 +180,8 @@ def _divided(sweep: Sweep, fibers: Fibers, factors: Sequence[FloatArray], tile: 
 class SparseUnfoldings:
     """Products of a sparse tensor with the factors, for `FrobeniusLoss`."""
 
-    def __init__(self, tensor: SparseTensor) -> None:
-        self._tensor = tensor
+    def __init__(self, engine: Engine, tensor: SparseTensor) -> None:
+        self._engine, self._tensor = engine, tensor
 
     def half_squares(self) -> FloatArray:
         """1/2 |x|^2 of every sample."""
@@ -197,3 +199,9 @@ class SparseUnfoldings:
     def sample_product(self, factors: Sequence[FloatArray]) -> FloatArray:
         """X_(1) A(-1)."""
         return self._tensor.own_fibers.product(factors, 0)
+
+    def step(self, factors: Sequence[FloatArray], graph: SampleGraph | None) -> tuple[FloatArray, Sums]:
+        """Move the samples; return the new A(1), and the sums with it."""
+        engine, product = self._engine, self.sample_product(factors)
+        moved = least_squares_factor(engine, factors[0], product, other_grams(factors, 0), graph)
+        return moved, sums_of(engine, moved, product, self.begin(moved))
