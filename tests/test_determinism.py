@@ -43,7 +43,8 @@ graph = neighbor_graph(digits[:600] > 8, 5)  # many samples are equally near
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     found = {
-        "products of matrices": used(NMF(30, **options), wide),
+        "few components": used(NMF(30, **options), wide),
+        "many components": used(NMF(40, **options), wide),
         "float32": used(NCP(20, dtype="float32", **options), digits),
         "near-far kernel": used(GWNTF(10, n_clusters=10, **options), digits[:1050]),
         "nndsvd": used(SDNMF(10, init="nndsvd", **options), digits[:300]),

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from gwntf.core import FloatArray
 from gwntf.engines.forms import KernelForm
 from gwntf.engines.interchange import as_given, to_host
-from gwntf.engines.protocol import Answer, StackTransport
+from gwntf.engines.protocol import Answer, RowStep, StackTransport
 
 _TILE_ENTRIES = 2**17
 _TILE_COLUMNS = 512
@@ -65,6 +65,10 @@ class NumpyEngine:
         columns: int,  # noqa: ARG002
     ) -> StackTransport | None:
         """Return None: the reference goes tile by tile."""
+        return None
+
+    def row_step(self, other: FloatArray) -> RowStep | None:  # noqa: ARG002
+        """Return None: the reference multiplies matrices."""
         return None
 
     def ratio_and_kl(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -55,6 +55,16 @@ class StackTransport(Protocol):
         ...
 
 
+class RowStep(Protocol):
+    """A step of some rows of A(1) under the least-squares loss, with a given A(-1), from one reading of the data."""
+
+    def __call__(
+        self, x: Array, a: Array, attraction: Array | None, denominator: Array
+    ) -> tuple[Array, Array, Any]:
+        """Return the rows a (x A(-1) + attraction) / denominator, x' times these, and <these, x A(-1)> in float64."""
+        ...
+
+
 class Engine(Protocol):
     """An array library and a way in and out of it.
 
@@ -128,6 +138,10 @@ class Engine(Protocol):
 
         `form` gives the kernel as compiled code takes it, and is not called where nothing is compiled.
         """
+        ...
+
+    def row_step(self, other: Array) -> RowStep | None:
+        """Return a compiled step with A(-1), or None where products of matrices are as good."""
         ...
 
     def ratio_and_kl(self, x: Array, y: Array) -> tuple[Array, Array]:

@@ -5,7 +5,14 @@ with `kl`; one file per loss: `kl` (the KL-CP problem that the transports leave)
 is the penalty on the samples.
 """
 
-from gwntf.updates.frobenius import Pull, least_squares_factor, other_grams, unit_columns
+from gwntf.updates.frobenius import (
+    Pull,
+    gram_of,
+    least_squares_factor,
+    other_grams,
+    ratio_parts,
+    unit_columns,
+)
 from gwntf.updates.graph_term import RULES, SampleRule, penalty, tie_penalty, tied_root
 from gwntf.updates.kl import other_masses, printed_factor, ratio_to_model, simplex_step
 
@@ -13,11 +20,13 @@ __all__ = [
     "RULES",
     "Pull",
     "SampleRule",
+    "gram_of",
     "least_squares_factor",
     "other_grams",
     "other_masses",
     "penalty",
     "printed_factor",
+    "ratio_parts",
     "ratio_to_model",
     "simplex_step",
     "tie_penalty",

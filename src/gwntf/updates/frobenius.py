@@ -7,6 +7,8 @@ gradient is a true MM step for a factor with the others fixed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import mul
 from typing import NamedTuple
 
 from gwntf.core import Array
@@ -22,14 +24,31 @@ class Pull(NamedTuple):
     degree: Array
 
 
-def other_grams(factors: Sequence[Array], mode: int) -> Array:
+def gram_of(engine: Engine, factor: Array) -> Array:
+    """Return A(n)' A(n), in float64."""
+    wide = engine.xp.astype(factor, engine.xp.float64, copy=False)
+    return wide.T @ wide
+
+
+def other_grams(grams: Sequence[Array], mode: int) -> Array:
     """G: the entrywise product of the Gram matrices of all factors but one, A(-n)' A(-n)."""
-    product = None
-    for other, factor in enumerate(factors):
-        if other != mode:
-            gram = factor.T @ factor
-            product = gram if product is None else product * gram
-    return product
+    return reduce(mul, (gram for other, gram in enumerate(grams) if other != mode))
+
+
+def ratio_parts(
+    engine: Engine, a: Array, grams: Array, graph: SampleGraph | SampleTies | Pull | None
+) -> tuple[Array | None, Array]:
+    """Return mu V A, or None without a graph, and A(n) G + mu D A, made positive, given G of `other_grams`.
+
+    For new samples V A is s, the sum over their ties to training samples, whose rows stay; for some of the samples
+    it is known beforehand.
+    """
+    xp = engine.xp
+    attraction, denominator = None, a @ xp.astype(grams, a.dtype, copy=False)
+    if graph is not None:
+        attraction = graph.weight * (graph.matrix @ a if isinstance(graph, SampleGraph) else graph.pull)
+        denominator = denominator + graph.weight * graph.degree * a
+    return attraction, xp.clip(denominator, float(xp.finfo(a.dtype).smallest_normal), None)
 
 
 def least_squares_factor(
@@ -39,18 +58,9 @@ def least_squares_factor(
     grams: Array,
     graph: SampleGraph | SampleTies | Pull | None,
 ) -> Array:
-    """Return A(n) * (X_(n) A(-n) [+ mu V A]) / (A(n) G [+ mu D A]), given X_(n) A(-n) and G of `other_grams`.
-
-    For new samples V A is s, the sum over their ties to training samples, whose rows stay; for some of the samples
-    it is known beforehand.
-    """
-    xp = engine.xp
-    numerator, denominator = product, a @ grams
-    if graph is not None:
-        attraction = graph.matrix @ a if isinstance(graph, SampleGraph) else graph.pull
-        numerator = numerator + graph.weight * attraction
-        denominator = denominator + graph.weight * graph.degree * a
-    return a * numerator / xp.clip(denominator, float(xp.finfo(a.dtype).smallest_normal), None)
+    """Return A(n) * (X_(n) A(-n) [+ mu V A]) / (A(n) G [+ mu D A]), given X_(n) A(-n) and G of `other_grams`."""
+    attraction, denominator = ratio_parts(engine, a, grams, graph)
+    return a * (product if attraction is None else product + attraction) / denominator
 
 
 def unit_columns(engine: Engine, factors: Sequence[Array]) -> list[Array]:

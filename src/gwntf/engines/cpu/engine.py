@@ -14,14 +14,16 @@ from gwntf.core import FloatArray
 from gwntf.engines.cpu.compiling import told_if_slow
 from gwntf.engines.cpu.entrywise import ratio_and_kl
 from gwntf.engines.cpu.products import T, scratch_size, tile_width
+from gwntf.engines.cpu.rows import SKEW, step_rows
 from gwntf.engines.cpu.stack import transport_stack
 from gwntf.engines.cpu.threads import Threads
 from gwntf.engines.forms import DenseForm, KernelForm
 from gwntf.engines.numpy_engine import NumpyEngine
-from gwntf.engines.protocol import Answer, StackTask, StackTransport
+from gwntf.engines.protocol import Answer, RowStep, StackTask, StackTransport
 
 _SHORT = 256
 _LONG_TILE = 256
+_FEW, _MANY = range(3, 33), 512
 
 
 class CpuEngine(NumpyEngine):
@@ -60,15 +62,37 @@ class CpuEngine(NumpyEngine):
         ratio_and_kl(x, y, np.finfo(x.dtype).smallest_normal, ratio, kl)
         return ratio, kl
 
-    def _compile(self, form: str, stacks: tuple[FloatArray, ...], arguments: tuple[Any, ...]) -> None:
-        """Compile for arrays and a kernel of these types, or load what was compiled earlier, with nothing to do."""
-        key = (form, stacks[0].dtype.name)
+    def row_step(self, other: FloatArray) -> RowStep | None:
+        """Return the compiled step for factors of few columns and samples of many entries, where it is faster."""
+        entries, rank = other.shape
+        if rank not in _FEW or entries < _MANY:
+            return None
+        filled = -(-rank // 4) * 4
+        others = np.zeros((filled, entries + SKEW), other.dtype)
+        others[:rank, :entries] = other.T
+
+        def step(
+            x: FloatArray, a: FloatArray, attraction: FloatArray | None, denominator: FloatArray
+        ) -> tuple[FloatArray, FloatArray, float]:
+            product, moved = np.empty((len(x), filled), x.dtype), np.zeros((len(x), filled), x.dtype)
+            sums = np.zeros_like(others)
+            rest = (a, attraction, denominator, others, product, moved, sums)
+            what = f"the least-squares step ({'no' if attraction is None else 'a'} graph)"
+            self._ready(what, x.dtype, lambda: step_rows(x[:0], *rest))
+            cross = step_rows(x, *rest)
+            return moved[:, :rank], sums[:rank, :entries].T, cross
+
+        return step
+
+    def _ready(self, what: str, dtype: Any, compiled: Callable[[], Any]) -> None:
+        """Compile for arrays of a type, or load what was compiled earlier, by a call with nothing to do."""
+        key = (what, str(dtype))
         if key in self._compiled:
             return
         with self._compiling:
             if key not in self._compiled:
-                with told_if_slow(f"the transport ({form}, {key[1]})"):
-                    transport_stack(*(stack[:0] for stack in stacks), *arguments)
+                with told_if_slow(f"{what}, {key[1]}"):
+                    compiled()
                 self._compiled.add(key)
 
     def tile_columns(self, length: int) -> int:
@@ -95,7 +119,9 @@ class CpuEngine(NumpyEngine):
             terms, sound = np.empty((3, columns)), np.empty(columns, np.bool_)
             work = _in_type(task, stacks[0].dtype.type)
             arguments = (task.warm, task.keep, kernel, sizes, work, terms, sound)
-            self._compile(type(kernel).__name__, stacks, arguments)
+            none = [stack[:0] for stack in stacks]
+            what = f"the transport ({type(kernel).__name__})"
+            self._ready(what, stacks[0].dtype, lambda: transport_stack(*none, *arguments))
             transport_stack(*stacks, *arguments)
             return terms, sound
 

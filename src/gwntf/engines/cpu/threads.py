@@ -6,7 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TypeVar
 
@@ -70,15 +70,16 @@ class Threads:
     ) -> list[Answer]:
         """Let the thread that asks and those of the pool take the items one by one, until there are none left."""
         answers: dict[int, Answer] = {}
+        failures: dict[int, BaseException] = {}
         left = deque(range(len(items)))
 
         def work() -> None:
-            try:
-                for place in _taken(left):
+            for place in _taken(left):
+                try:
                     answers[place] = function(items[place])
-            except BaseException:
-                left.clear()
-                raise
+                except BaseException as error:
+                    failures[place] = error
+                    left.clear()
 
         helpers = [pool.submit(work) for _ in range(min(self._workers, len(items)) - 1)]
         self._own.busy = True
@@ -86,9 +87,11 @@ class Threads:
             work()
         finally:
             self._own.busy = False
-            wait(helpers)
-        for helper in helpers:
-            helper.result()
+            left.clear()
+            for helper in helpers:
+                helper.result()
+        if failures:
+            raise failures[min(failures)]
         return [answers[place] for place in range(len(items))]
 
     def _start(self) -> None:

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from gwntf.core import Array, FloatArray
 from gwntf.engines.forms import KernelForm
 from gwntf.engines.interchange import is_foreign, is_tensor
-from gwntf.engines.protocol import Answer, StackTransport
+from gwntf.engines.protocol import Answer, RowStep, StackTransport
 from gwntf.engines.torch import namespace
 from gwntf.engines.torch.arrays import as_tensor, check_device, numpy_dtype, torch_dtype
 from gwntf.engines.torch.memory import Halving, is_shortage, shortage
@@ -154,6 +154,10 @@ class TorchEngine:
             yield
         finally:
             self.blind = False
+
+    def row_step(self, other: Any) -> RowStep | None:  # noqa: ARG002
+        """Return None: products of matrices are as good."""
+        return None
 
     def ratio_and_kl(self, x: Array, y: Array) -> tuple[Array, Array]:
         """Divide, and sum x log(x / y) - x + y along the rows."""

@@ -14,7 +14,7 @@ from gwntf.core import Array
 from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph
 from gwntf.problem import ChunkedTensor, NonnegativeTensor, chunks, khatri_rao, other_mode_product
-from gwntf.solvers.losses.dense import DenseUnfoldings, Sums, pull_of
+from gwntf.solvers.losses.dense import DenseUnfoldings, Sums
 from gwntf.solvers.losses.sweep import (
     Products,
     Sweep,
@@ -135,16 +135,16 @@ class ChunkedUnfoldings:
         """X_(1) A(-1)."""
         return self._xp.concat(self._tensor.blocks.map(partial(_sample_product, rest=list(factors[1:]))))
 
-    def step(self, factors: Sequence[Array], graph: SampleGraph | None) -> tuple[Array, Sums]:
+    def step(self, factors: Sequence[Array], grams: Array, graph: SampleGraph | None) -> tuple[Array, Sums]:
         """Move the samples; return the new A(1), and the sums with it, from one reading of every block."""
         first, *rest = factors
         blocks, split = self._tensor.blocks, self._tensor.split
-        pull = pull_of(graph, first)
         pulls: list[Pull | None] = [None] * len(blocks.slices)
-        if pull is not None:
-            rows = zip(split(pull.pull), split(pull.degree), strict=True)
-            pulls = [Pull(pull.weight, *row) for row in rows]
-        moved, sums = zip(*blocks.map(partial(_step, rest=rest), split(first), pulls), strict=True)
+        if graph is not None:
+            rows = zip(split(graph.matrix @ first), split(graph.degree), strict=True)
+            pulls = [Pull(graph.weight, *row) for row in rows]
+        step = partial(_step, rest=rest, grams=grams)
+        moved, sums = zip(*blocks.map(step, split(first), pulls), strict=True)
         return self._xp.concat(moved), reduce(Sums.plus, sums)
 
     def filled(self, factors: Sequence[Array]) -> tuple[Array, Array, Array]:
@@ -167,8 +167,10 @@ def _sample_product(block: NonnegativeTensor, rest: list[Array]) -> Array:
     return DenseUnfoldings(block.engine, block).sample_product([None, *rest])
 
 
-def _step(block: NonnegativeTensor, first: Array, pull: Pull | None, rest: list[Array]) -> tuple[Array, Sums]:
-    return DenseUnfoldings(block.engine, block).step([first, *rest], pull)
+def _step(
+    block: NonnegativeTensor, first: Array, pull: Pull | None, rest: list[Array], grams: Array
+) -> tuple[Array, Sums]:
+    return DenseUnfoldings(block.engine, block).step([first, *rest], grams, pull)
 
 
 def _filled(

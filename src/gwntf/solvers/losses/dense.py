@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph
 from gwntf.problem import NonnegativeTensor, khatri_rao, other_mode_product
 from gwntf.problem.blocks import even_blocks
-from gwntf.updates import Pull, least_squares_factor, other_grams
+from gwntf.updates import Pull, gram_of, ratio_parts
 
 
 class Sums(NamedTuple):
@@ -34,21 +34,22 @@ class Sums(NamedTuple):
 
     def plus(self, more: Sums) -> Sums:
         """Add the sums over other samples."""
-        return Sums(*(a + b for a, b in zip(self, more, strict=True)))
+        return Sums(self.begun + more.begun, self.gram + more.gram, self.cross + more.cross)
 
 
 def sums_of(engine: Engine, first: Array, product: Array, begun: Array) -> Sums:
     """Return the sums over some samples from their rows of A(1) and of X_(1) A(-1)."""
-    xp = engine.xp
-    wide = xp.astype(first, xp.float64, copy=False)
-    return Sums(begun, wide.T @ wide, xp.sum(first * product, dtype=xp.float64))
+    cross = engine.xp.sum(first * product, dtype=engine.xp.float64)
+    return Sums(begun, gram_of(engine, first), cross)
 
 
-def pull_of(graph: SampleGraph | Pull | None, first: Array) -> Pull | None:
-    """Return what a graph does to the samples, all of them at once."""
-    if isinstance(graph, SampleGraph):
-        return Pull(graph.weight, graph.matrix @ first, graph.degree)
-    return graph
+def _plain_step(
+    engine: Engine, other: Array, x: Array, a: Array, attraction: Array | None, denominator: Array
+) -> tuple[Array, Array, Array]:
+    """`RowStep` in products of matrices."""
+    product = x @ other
+    moved = a * (product if attraction is None else product + attraction) / denominator
+    return moved, x.T @ moved, engine.xp.sum(moved * product, dtype=engine.xp.float64)
 
 
 class DenseUnfoldings:
@@ -78,20 +79,21 @@ class DenseUnfoldings:
         parts = self._engine.map(lambda rows: self._rows[rows] @ other, self._blocks())
         return self._engine.xp.concat(parts)
 
-    def step(self, factors: Sequence[Array], graph: SampleGraph | Pull | None) -> tuple[Array, Sums]:
+    def step(
+        self, factors: Sequence[Array], grams: Array, graph: SampleGraph | Pull | None
+    ) -> tuple[Array, Sums]:
         """Move the samples; return the new A(1), and the sums with it, from one reading of every block."""
         engine, first, other = self._engine, factors[0], khatri_rao(factors[1:])
-        grams, pull = other_grams(factors, 0), pull_of(graph, first)
+        attraction, denominator = ratio_parts(engine, first, grams, graph)
+        step = engine.row_step(other) or partial(_plain_step, engine, other)
 
-        def visit(rows: slice) -> tuple[Array, Sums]:
-            x = self._rows[rows]
-            product = x @ other
-            pulled = None if pull is None else Pull(pull.weight, pull.pull[rows], pull.degree[rows])
-            moved = least_squares_factor(engine, first[rows], product, grams, pulled)
-            return moved, sums_of(engine, moved, product, x.T @ moved)
+        def visit(rows: slice) -> tuple[Array, Array, Any]:
+            pulled = None if attraction is None else attraction[rows]
+            return step(self._rows[rows], first[rows], pulled, denominator[rows])
 
-        moved, sums = zip(*engine.map(visit, self._blocks()), strict=True)
-        return engine.xp.concat(moved), reduce(Sums.plus, sums)
+        moved, begun, cross = zip(*engine.map(visit, self._blocks()), strict=True)
+        first = engine.xp.concat(moved)
+        return first, Sums(reduce(add, begun), gram_of(engine, first), reduce(add, cross))
 
     def half_squares(self) -> Array:
         """1/2 |x|^2 of every sample."""

@@ -14,7 +14,7 @@ from gwntf.solvers.losses.chunked import ChunkedUnfoldings
 from gwntf.solvers.losses.dense import DenseUnfoldings, Sums, sums_of
 from gwntf.solvers.losses.protocol import Evaluation
 from gwntf.solvers.losses.sparse import SparseUnfoldings
-from gwntf.updates import least_squares_factor, other_grams, unit_columns
+from gwntf.updates import gram_of, least_squares_factor, other_grams, unit_columns
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Unfoldings(Protocol):
         """X_(1) A(-1)."""
         ...
 
-    def step(self, factors: Sequence[Array], graph: SampleGraph | None) -> tuple[Array, Sums]:
-        """Move the samples; return the new A(1), and the sums with it; nothing is missing."""
+    def step(self, factors: Sequence[Array], grams: Array, graph: SampleGraph | None) -> tuple[Array, Sums]:
+        """Move the samples, given G; return the new A(1), and the sums with it; nothing is missing."""
         ...
 
 
@@ -77,39 +77,46 @@ class FrobeniusLoss:
         self.kept: Sequence[Array] = ()
         self.kernels = (None,) * len(self.shape)
         self._held: tuple[list[Array], Array] | None = None
-        self._ahead: tuple[list[Array], Sums] | None = None
+        self._ahead: tuple[list[Array], Sums, list[Array]] | None = None
 
     def forget(self) -> None:
         """Drop the products of the last step."""
         self._held = self._ahead = None
 
     def evaluate(self, factors: Sequence[Array]) -> Evaluation:
-        """Return 1/2 |X - X^|^2, with X_(1)' A(1) of the data, or of the filled data where entries are missing."""
-        if self._holed is None:
-            sums = self._sums(factors)
-            return Evaluation(self.kernels, self._value(sums, factors), (sums.begun,))
-        by_sample, _, others = self._holed.filled(factors)
-        return Evaluation(self.kernels, self.engine.xp.sum(by_sample), (others,))
+        """Return 1/2 |X - X^|^2, with X_(1)' A(1) and A(n)' A(n) for every n.
+
+        Where entries are missing, X_(1)' A(1) is that of the filled data.
+        """
+        xp = self.engine.xp
+        if self._holed is not None:
+            by_sample, _, others = self._holed.filled(factors)
+            return Evaluation(self.kernels, xp.sum(by_sample), (others, *self._grams(factors)))
+        sums, rest = self._found(factors)
+        value = self._size + 0.5 * xp.sum(sums.gram * other_grams([sums.gram, *rest], 0)) - sums.cross
+        at_least = xp.maximum(value, xp.zeros_like(value))
+        return Evaluation(self.kernels, at_least, (sums.begun, sums.gram, *rest))
 
     def advance(
         self, factors: Sequence[Array], carried: tuple[Array, ...], graph: SampleGraph | None
     ) -> list[Array]:
         """Update the factors in turn, samples last, by the classic ratio: an MM step for this loss."""
-        moved, (begun,) = list(factors), carried
+        moved, (begun, *grams) = list(factors), carried
         for mode in range(1, len(factors)):
             product = self._data.product(begun, moved, mode)
-            grams = other_grams(moved, mode)
-            moved[mode] = least_squares_factor(self.engine, moved[mode], product, grams, None)
+            others = other_grams(grams, mode)
+            moved[mode] = least_squares_factor(self.engine, moved[mode], product, others, None)
+            grams[mode] = gram_of(self.engine, moved[mode])
         if self._holed is None:
-            moved[0], sums = self._data.step(moved, graph)
-            self._ahead = (moved, sums)
+            moved[0], sums = self._data.step(moved, other_grams(grams, 0), graph)
+            self._ahead = (moved, sums, grams[1:])
         else:
             moved[0] = self.moved_samples(moved, graph)
         return moved
 
     def moved_samples(self, factors: Sequence[Array], graph: SampleGraph | None) -> Array:
         """Return the next sample factor, the others having been updated."""
-        product, grams = self._sample_product(factors), other_grams(factors, 0)
+        product, grams = self._sample_product(factors), other_grams(self._grams(factors), 0)
         return least_squares_factor(self.engine, factors[0], product, grams, graph)
 
     def finish(self, factors: Sequence[Array]) -> list[Array]:
@@ -138,29 +145,30 @@ class FrobeniusLoss:
             by_sample, product = self._values(factors), self._sample_product(factors)
         else:
             by_sample, product, _ = self._holed.filled(factors)
-        grams = other_grams(factors, 0)
+        grams = other_grams(self._grams(factors), 0)
         return least_squares_factor(self.engine, factors[0], product, grams, ties), by_sample
 
-    def _sums(self, factors: Sequence[Array]) -> Sums:
-        """Return what the last step has found on its way, if these are the factors it led to."""
-        if self._ahead is not None and same(self._ahead[0], factors):
-            return self._ahead[1]
-        product = self._sample_product(factors)
-        return sums_of(self.engine, factors[0], product, self._data.begin(factors[0]))
+    def _found(self, factors: Sequence[Array]) -> tuple[Sums, list[Array]]:
+        """Return sums over the samples, and the Gram matrices of all other factors.
 
-    def _value(self, sums: Sums, factors: Sequence[Array]) -> Array:
-        """1/2 |X - X^|^2 from Gram matrices; nothing is missing."""
-        xp = self.engine.xp
-        rest = [xp.astype(factor, xp.float64, copy=False) for factor in factors[1:]]
-        value = self._size + 0.5 * xp.sum(sums.gram * other_grams([None, *rest], 0)) - sums.cross
-        return xp.maximum(value, xp.zeros_like(value))
+        They are what the last step has found on its way, if these are the factors it led to.
+        """
+        if self._ahead is not None and _same(self._ahead[0], factors):
+            return self._ahead[1:]
+        first, *rest = factors
+        product, begun = self._sample_product(factors), self._data.begin(first)
+        return sums_of(self.engine, first, product, begun), self._grams(rest)
+
+    def _grams(self, factors: Sequence[Array]) -> list[Array]:
+        return [gram_of(self.engine, factor) for factor in factors]
 
     def _values(self, factors: Sequence[Array]) -> Array:
         """1/2 |x - x^|^2 of every sample from Gram matrices, in float64; nothing is missing."""
         xp = self.engine.xp
-        a, *rest = (xp.astype(factor, xp.float64, copy=False) for factor in factors)
+        a = xp.astype(factors[0], xp.float64, copy=False)
         cross = xp.astype(self._sample_product(factors), xp.float64, copy=False)
-        values = self.sample_scales + xp.sum(a * (0.5 * (a @ other_grams([a, *rest], 0)) - cross), axis=1)
+        grams = other_grams(self._grams(factors), 0)
+        values = self.sample_scales + xp.sum(a * (0.5 * (a @ grams) - cross), axis=1)
         return xp.maximum(values, xp.zeros_like(values))
 
     def _sample_product(self, factors: Sequence[Array]) -> Array:
@@ -168,12 +176,12 @@ class FrobeniusLoss:
         if self._holed is not None:
             return self._holed.filled(factors)[1]
         rest = list(factors[1:])
-        if self._held is None or not same(self._held[0], rest):
+        if self._held is None or not _same(self._held[0], rest):
             self._held = (rest, self._data.sample_product(factors))
         return self._held[1]
 
 
-def same(some: Sequence[Array], others: Sequence[Array]) -> bool:
+def _same(some: Sequence[Array], others: Sequence[Array]) -> bool:
     """Whether these are the very same arrays."""
     return all(a is b for a, b in zip(some, others, strict=True))
 

@@ -24,7 +24,7 @@ from gwntf.problem import Fibers, SparseTensor, pieces
 from gwntf.solvers.losses.dense import Sums, sums_of
 from gwntf.solvers.losses.sweep import Sweep, Swept
 from gwntf.transport import PlanTerms
-from gwntf.updates import least_squares_factor, other_grams, other_masses, ratio_to_model
+from gwntf.updates import least_squares_factor, other_masses, ratio_to_model
 
 _TOGETHER, _FEWEST = 32, 128
 """Tiles whose answers are held before they are added up, and fibers that a transported tile has at least."""
@@ -200,8 +200,10 @@ class SparseUnfoldings:
         """X_(1) A(-1)."""
         return self._tensor.own_fibers.product(factors, 0)
 
-    def step(self, factors: Sequence[FloatArray], graph: SampleGraph | None) -> tuple[FloatArray, Sums]:
+    def step(
+        self, factors: Sequence[FloatArray], grams: FloatArray, graph: SampleGraph | None
+    ) -> tuple[FloatArray, Sums]:
         """Move the samples; return the new A(1), and the sums with it."""
         engine, product = self._engine, self.sample_product(factors)
-        moved = least_squares_factor(engine, factors[0], product, other_grams(factors, 0), graph)
+        moved = least_squares_factor(engine, factors[0], product, grams, graph)
         return moved, sums_of(engine, moved, product, self.begin(moved))
