@@ -7,6 +7,7 @@ import sys
 from benchmarks import (
     chunked,
     cluster,
+    compiler,
     fits,
     gpu,
     long_modes,
@@ -21,7 +22,18 @@ from benchmarks.report import write_report
 
 CASES = {
     case.__name__.replace("_", "-"): case
-    for module in (short_modes, long_modes, scores, fits, peers, memory, sparse_counts, chunked, cluster)
+    for module in (
+        short_modes,
+        compiler,
+        long_modes,
+        scores,
+        fits,
+        peers,
+        memory,
+        sparse_counts,
+        chunked,
+        cluster,
+    )
     for case in module.CASES
 }
 

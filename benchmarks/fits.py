@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import images
-from benchmarks.harness import Claim, Outcome, race
+from benchmarks.harness import Claim, Outcome, race, relative_difference
 from gwntf import GWNTF
 from gwntf.estimators.labels import assign
 from gwntf.evaluation import clustering_scores
@@ -67,6 +67,8 @@ def coil20_fits() -> Outcome:
     for _, slow, fast, _ in pairs:
         difference = float(abs(scores[slow] - scores[fast]))
         claims.append(Claim(f"difference of the mean score, {fast}", 100 * difference, 1.0, at_least=False))
+        apart = relative_difference(fitted[slow].embedding_, fitted[fast].embedding_)
+        claims.append(Claim(f"relative difference of the embedding, {fast}", apart))
     return Outcome("GWNTF on COIL20, the paper's settings, 100 iterations, float32", timings, claims)
 
 

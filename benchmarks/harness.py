@@ -14,7 +14,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gwntf._version import __version__
+from gwntf.core import FloatArray
 from gwntf.io import atomic_path
 
 RESULTS = Path(__file__).parent / "results"
@@ -85,6 +88,11 @@ def race(variants: Mapping[str, Callable[[], Any]], turns: int = 7) -> dict[str,
             if turn:
                 seconds[name].append(time.perf_counter() - start)
     return {name: Timing(statistics.median(s), min(s), max(s)) for name, s in seconds.items()}
+
+
+def relative_difference(reference: FloatArray, found: FloatArray) -> float:
+    """How far an array is from a reference, in the norm of the reference."""
+    return float(np.linalg.norm(found - reference) / np.linalg.norm(reference))
 
 
 def machine() -> dict[str, Any]:

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 import ot
 
 from benchmarks.data import RELAXATION, images, model_of
-from benchmarks.harness import Claim, Outcome, race
+from benchmarks.harness import Claim, Outcome, race, relative_difference
 from gwntf.core import FloatArray
 from gwntf.engines import Engine, get_engine
-from gwntf.engines.cpu.powers import FLAGS, JIT, divide_by_powers, over_power
 from gwntf.geometry import Kernel, build_kernel, grid_cost
 from gwntf.problem.blocks import sample_blocks
 from gwntf.transport import TransportLimits, transport_mode
@@ -91,7 +89,7 @@ def image_modes() -> Outcome:
             ratio = base / timings[f"compiled, {kind} kernel, axis {mode}"].median
             claims.append(Claim(f"times faster than NumPy, {kind} kernel, axis {mode}", ratio, target))
             found = transport(cpu, kernel_of(cpu, kinds[kind]), X, Y, mode)
-            error = float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
+            error = relative_difference(exact, found)
             claims.append(
                 Claim(f"relative error against float64, {kind} kernel, axis {mode}", error, 1e-5, False)
             )
@@ -133,47 +131,4 @@ def long_grids() -> Outcome:
     )
 
 
-def compiler_details() -> Outcome:
-    """Undo one detail of the compiled powers at a time: each fails silently, in speed alone."""
-    rng = np.random.default_rng(0)
-    x, numerator = rng.random(2**18, np.float32) + 0.01, rng.random(2**18, np.float32)
-    out, power = np.empty_like(x), np.float32(100 / 101)
-    ours = numba.njit(**JIT)(divide_by_powers.py_func)
-    python_errors = numba.njit(fastmath=FLAGS, error_model="python")(_divide_checked)
-    plain_powers = numba.njit(**JIT)(_divide_by_library_powers)
-    timings = race(
-        {
-            "as it is": lambda: ours(numerator, x, power, out),
-            "output over input": lambda: ours(numerator, out, power, out),
-            "library powers": lambda: plain_powers(numerator, x, power, out),
-            "error_model='python'": lambda: python_errors(numerator, x, power, out),
-            "NumPy": lambda: numerator / x**power,
-        },
-        turns=15,
-    )
-    base = timings["as it is"].median
-    return Outcome(
-        "numerator / x ** p for 262,144 numbers, one thread",
-        timings,
-        [
-            Claim("nanoseconds a power", base / x.size * 1e9, 1.5, at_least=False),
-            Claim("times faster than NumPy", timings["NumPy"].median / base, 1.5),
-            Claim("times faster than library powers", timings["library powers"].median / base, 3),
-            Claim("times faster than with Python's errors", timings["error_model='python'"].median / base),
-            Claim("times faster than in place", timings["output over input"].median / base),
-        ],
-    )
-
-
-def _divide_checked(numerator, x, p, out):  # type: ignore[no-untyped-def]
-    short = np.float32(np.floor(p * 65536) / 65536)
-    for j in range(x.size):
-        out[j] = over_power(numerator[j], x[j], p, short) / (x[j] + numerator[j])
-
-
-def _divide_by_library_powers(numerator, x, p, out):  # type: ignore[no-untyped-def]
-    for j in range(x.size):
-        out[j] = numerator[j] / x[j] ** p
-
-
-CASES = (image_modes, long_grids, compiler_details)
+CASES = (image_modes, long_grids)
