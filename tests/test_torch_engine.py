@@ -324,10 +324,13 @@ def test_blocks_that_do_not_fit_are_halved_and_stay_halved():
         memory.Halving().map(lambda block: (_ for _ in ()).throw(RuntimeError("another")), blocks)
 
 
-@pytest.mark.parametrize(("failing_from", "rtol"), [(0, 1e-9), (6, 1e-9), (7, 1e-2)])
+@pytest.mark.parametrize(("failing_from", "rtol"), [(0, 1e-9), (1, 1e-9), (6, 1e-9), (7, 1e-2)])
 @pytest.mark.parametrize("missing", [False, True])
 def test_a_fit_short_of_memory_ends_where_one_with_enough_ends(failing_from, rtol, missing, monkeypatch):
-    """From the start; later, where kept scalings are cut; and after one of three modes, which then scales once more."""
+    """From the start; after one mode; later, where kept scalings are cut; and then after one mode.
+
+    Only there does that mode go on from where it was, as if there had been more scalings.
+    """
     X = digits(100)
     if missing:
         X[5, 3] = np.nan

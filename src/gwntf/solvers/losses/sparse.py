@@ -155,10 +155,11 @@ def _transported(sweep: Sweep, fibers: Fibers, factors: Sequence[FloatArray], ti
     with engine.quiet():
         y = weights @ a.T
         target = np.zeros_like(x)
-        terms, cost = sweep.transport(fibers.mode, tile.start, x, y, target, axis=1)
+        found = sweep.transport(fibers.mode, tile.start, x, y, target, axis=1)
         ratio = ratio_to_model(engine, target, y)
     mass = weights.astype(np.float64) @ a.sum(axis=0, dtype=np.float64)
-    return _Compared(terms, ratio.T @ weights, _ByFiber(ratio @ a, cost, mass))
+    sweep.warm.keep(fibers.mode, tile.start, found.log_u)
+    return _Compared(found.terms, ratio.T @ weights, _ByFiber(ratio @ a, found.by_leading, mass))
 
 
 def _divided(sweep: Sweep, fibers: Fibers, factors: Sequence[FloatArray], tile: slice) -> _Compared:

@@ -104,7 +104,11 @@ class WarmStarts:
         return kept, (mode, place) not in self._cold
 
     def keep(self, mode: int, place: int, log_u: Array | None) -> None:
-        """Keep the array of a block, now that it is filled."""
+        """Keep the array of a block, when all work on the block is done.
+
+        Where it is not, for lack of memory, and is begun anew with a part of the block, that part starts cold again if
+        the block did.
+        """
         if log_u is not None:
             self._kept[mode, place] = log_u
             self._cold.discard((mode, place))
@@ -141,6 +145,14 @@ class WarmStarts:
         return self._kept[mode, place]
 
 
+class Transported(NamedTuple):
+    """Cost of a block along a mode, as a whole and along its first axis, and log U, to be kept."""
+
+    terms: PlanTerms
+    by_leading: Array
+    log_u: Array | None
+
+
 @dataclass(frozen=True)
 class Sweep:
     """What a pass over the data is done with; `modes` are those to transport, none of them meaning KL(X | X^)."""
@@ -154,7 +166,7 @@ class Sweep:
 
     def transport(
         self, mode: int, place: int, x: Array, y: Array, marginal: Array, *, axis: int
-    ) -> tuple[PlanTerms, Array]:
+    ) -> Transported:
         """Transport a block along a mode, which is this axis of the block."""
         kernel = self.kernels[mode]
         if kernel is None:
@@ -173,8 +185,7 @@ class Sweep:
             log_u=log_u,
             warm=warm,
         )
-        self.warm.keep(mode, place, log_u)
-        return result.terms, result.by_leading
+        return Transported(result.terms, result.by_leading, log_u)
 
 
 class DensePass:
@@ -232,9 +243,12 @@ def by_samples(sweep: Sweep, data: Array, observed: Array | None, first: Array, 
             model = (a @ other.T).reshape(*x.shape)
             mask = None if observed is None else observed[rows]
             seen = model if mask is None else model * mask
-            ratio, terms, by_sample = _compare(sweep, modes, rows.start, x, seen)
+            ratio, found, by_sample = _compare(sweep, modes, rows.start, x, seen)
             ratio = _where_seen(engine, ratio, mask, share).reshape(x.shape[0], -1)
-        return Swept(terms, by_sample, Products(ratio @ other, ratio.T @ a))
+        products = Products(ratio @ other, ratio.T @ a)
+        for mode, part in found.items():
+            sweep.warm.keep(mode, rows.start, part.log_u)
+        return Swept({mode: part.terms for mode, part in found.items()}, by_sample, products)
 
     blocks = engine.map(visit, sample_blocks(data.shape, engine.block_entries))
     return Swept(
@@ -249,18 +263,16 @@ def by_samples(sweep: Sweep, data: Array, observed: Array | None, first: Array, 
 
 def _compare(
     sweep: Sweep, modes: tuple[int, ...], place: int, x: Array, seen: Array
-) -> tuple[Array, dict[int, PlanTerms], Array]:
-    """Psi_bar / X^ (its part), cost by mode and cost by sample of one block of samples."""
+) -> tuple[Array, dict[int, Transported], Array]:
+    """Psi_bar / X^ (its part), what every mode gave and cost by sample of one block of samples."""
     xp = sweep.engine.xp
     if not modes:
         ratio, by_sample = sweep.engine.ratio_and_kl(*(part.reshape(part.shape[0], -1) for part in (x, seen)))
         return ratio.reshape(*x.shape), {}, by_sample
     target = xp.zeros_like(x)
-    terms, costs = {}, []
-    for mode in modes:
-        terms[mode], leading = sweep.transport(mode, place, x, seen, target, axis=mode)
-        costs.append(xp.sum(leading.reshape(x.shape[0], -1), axis=1))
-    return ratio_to_model(sweep.engine, target, seen), terms, reduce(add, costs)
+    found = {mode: sweep.transport(mode, place, x, seen, target, axis=mode) for mode in modes}
+    costs = (xp.sum(part.by_leading.reshape(x.shape[0], -1), axis=1) for part in found.values())
+    return ratio_to_model(sweep.engine, target, seen), found, reduce(add, costs)
 
 
 class Columns(Protocol):
@@ -303,9 +315,11 @@ def by_columns(sweep: Sweep, data: Columns, first: Array, other: Array) -> Swept
             model = first @ b.T
             seen = model if mask is None else model * mask
             target = xp.zeros_like(x)
-            terms, _ = sweep.transport(0, columns.start, x, seen, target, axis=0)
+            found = sweep.transport(0, columns.start, x, seen, target, axis=0)
             ratio = _where_seen(engine, ratio_to_model(engine, target, seen), mask, 1 / len(sweep.modes))
-        return Swept({0: terms}, None, Products(ratio @ b, ratio.T @ first))
+        products = Products(ratio @ b, ratio.T @ first)
+        sweep.warm.keep(0, columns.start, found.log_u)
+        return Swept({0: found.terms}, None, products)
 
     blocks = engine.map(visit, pieces(other.shape[0], data.step(engine)))
     return Swept(
