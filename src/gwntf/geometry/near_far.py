@@ -30,11 +30,11 @@ from gwntf.core import FloatArray
 from gwntf.geometry.neighbors import directions, nearest_rows
 from gwntf.problem import pieces
 
-N_NEAR = 50
+N_NEAR = 40
 """Neighbours of each element whose costs are exact."""
 
 _SUBSET, _CLUSTERED, _ROUNDS = 2048, 20_000, 10
-_BATCH = 4096
+_BATCH, _PAIRS = 4096, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +140,7 @@ class Points:
     def pairs(self, left: NDArray[np.intp], right: NDArray[np.intp]) -> FloatArray:
         """Costs of pairs of elements, exact and between zero and one for the cosine."""
         costs = np.empty(left.shape)
-        for start in range(0, len(left), _BATCH):
-            part = slice(start, start + _BATCH)
+        for part in pieces(len(left), _PAIRS):
             a, b = self.features[left[part]].astype(np.float64), self.features[right[part]]
             if self.metric == "cosine":
                 costs[part] = 1 - np.einsum("ij,ij->i", a, b)
