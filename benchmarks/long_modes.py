@@ -13,6 +13,7 @@ from gwntf.core import FloatArray
 from gwntf.engines import Engine, get_engine
 from gwntf.geometry import Kernel, Points, build_kernel, near_far_parts, near_pairs, resolve_cost
 from gwntf.geometry.near_far import N_NEAR
+from gwntf.geometry.neighbors import EXACT_LIMIT, nearest_rows
 from gwntf.problem import NonnegativeTensor
 from gwntf.problem.blocks import pieces
 from gwntf.solvers import near_far_cost
@@ -89,6 +90,7 @@ def sample_growth() -> Outcome:
     centres = rng.gamma(0.5, size=(200, 256))
     sizes = (10_000, 20_000, 40_000, 80_000)
     turns, builds, bytes_ = {}, {}, {}
+    nearest_rows(rng.random((EXACT_LIMIT + 1, 4), np.float32), 5)  # pynndescent compiles at its first use
     for size in sizes:
         X = centres[rng.integers(0, 200, size)] * rng.gamma(5, 0.2, size=(size, 256))
         X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
