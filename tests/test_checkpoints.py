@@ -27,7 +27,7 @@ from gwntf import (
 from gwntf.engines.numpy_engine import NumpyEngine
 from gwntf.io import read_document, write_document
 from gwntf.problem import chunks
-from gwntf.solvers import RECORDS, Keeper, Stopping
+from gwntf.solvers import RECORDS, Keeper, Stopping, checkpoints
 from gwntf.transport import TransportLimits
 from tests.engines import OTHERS
 from tests.problems import random_problem, solve, with_loss
@@ -183,6 +183,16 @@ def test_many_fits_go_on_at_the_one_that_was_cut(tmp_path):
     assert len(watch.seen) == 24 - 13
     for found, wanted in zip(again, fit_many(model, data(), range(4)), strict=True):
         assert_same(found, wanted)
+
+
+def test_a_checkpoint_of_another_layout_is_refused(tmp_path, monkeypatch):
+    kept = Checkpoint(tmp_path / "run.ckpt", iterations=1)
+    model = NMF(3, max_iter=8, tol=0, random_state=0, checkpoint=kept)
+    with pytest.raises(CutError):
+        clone(model).set_params(callbacks=[Scissors(0, 4)]).fit(data())
+    monkeypatch.setattr(checkpoints, "LAYOUT", checkpoints.LAYOUT + 1)
+    with pytest.raises(InputError, match=r"checkpoint: got .*which a fit of other data or settings"):
+        model.fit(data())
 
 
 def test_a_checkpoint_of_other_data_or_settings_is_refused_and_stays(tmp_path):

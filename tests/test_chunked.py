@@ -293,6 +293,32 @@ def _size(block, extra):
     return type(block), block.shape[0] + extra
 
 
+def test_blocks_are_measured_in_the_number_type_of_the_fit(tmp_path):
+    """Wide numbers are cut as the narrow ones that a fit makes of them; a file by columns is read by samples."""
+    wide, narrow = samples(), samples().astype(np.float32)
+    engine = get_engine("numpy")
+    cuts = [
+        as_chunked_tensor(as_zarr(X, tmp_path / name), engine, dtype=dtype).blocks.slices
+        for name, X, dtype in (("a", wide, "float32"), ("b", narrow, None))
+    ]
+    assert cuts[0] == cuts[1]
+    assert len(
+        as_chunked_tensor(as_zarr(narrow, tmp_path / "c"), engine, dtype="float64").blocks.slices
+    ) > len(cuts[1])
+    turned = np.asfortranarray(wide.reshape(len(wide), -1))
+    np.save(tmp_path / "f.npy", turned)
+    mapped = np.load(tmp_path / "f.npy", mmap_mode="r")
+    assert not mapped.flags.c_contiguous
+    assert chunks.read(mapped, slice(3, 9)).flags.c_contiguous
+
+
+def test_numbers_in_another_byte_order_are_taken_as_what_they_are(tmp_path):
+    X = samples().astype(np.float32)
+    models = [NCP(3, **FEW).fit(as_memmap(X.astype(kind), tmp_path)) for kind in ("<f4", ">f4")]
+    assert models[1].embedding_.dtype == np.float32
+    np.testing.assert_array_equal(models[0].embedding_, models[1].embedding_)
+
+
 def test_blocks_are_whole_chunks_and_come_in_order(tmp_path):
     X = samples()
     engine, kind = get_engine("numpy"), np.dtype(np.float64)
@@ -301,7 +327,7 @@ def test_blocks_are_whole_chunks_and_come_in_order(tmp_path):
         (as_zarr, [4] * 6 + [5]),
         (as_dask, [5, 3, 21]),
     ):
-        blocks = StreamedBlocks(make(X, tmp_path), engine, kind)
+        blocks = StreamedBlocks(make(X, tmp_path), engine, kind, kind)
         assert [part.stop - part.start for part in blocks.slices] == expected
         assert [part.start for part in blocks.slices] == list(np.cumsum([0, *expected[:-1]]))
         extras = list(range(len(expected)))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import shutil
+import threading
 import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numba
@@ -193,6 +197,50 @@ def test_errors_in_threads_come_out():
 
     with pytest.raises(RuntimeError, match="item 1"):
         CPU.map(broken, [1, 2])
+
+
+def test_nobody_waits_for_the_work_of_others():
+    """One caller keeps the threads busy; another, who can do its items alone, does."""
+    threads, begun, go_on = Threads(), threading.Event(), threading.Event()
+
+    def slow(item):
+        begun.set()
+        assert go_on.wait(60)
+        return item
+
+    with threads.held():
+        threads._workers = 2
+        pool = ThreadPoolExecutor(1)
+        threads._pool = pool
+        other = threading.Thread(target=threads.map, args=(slow, [1, 2]))
+        other.start()
+        assert begun.wait(60)
+        assert threads.map(lambda item: -item, [1, 2, 3]) == [-1, -2, -3]
+        go_on.set()
+        other.join()
+        pool.shutdown()
+
+
+def test_errors_in_threads_are_let_go():
+    """Neither the error nor what its frames hold stays behind."""
+
+    class Large:
+        pass
+
+    held = []
+
+    def broken(item):
+        large = Large()
+        held.append(weakref.ref(large))
+        raise RuntimeError(f"item {item}")
+
+    gc.disable()
+    try:
+        with pytest.raises(RuntimeError, match="item 1"):
+            CPU.map(broken, [1, 2])
+        assert [ref() for ref in held] == [None] * len(held)
+    finally:
+        gc.enable()
 
 
 def test_compiled_copies_know_all_their_sources(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ import mmap
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -13,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gwntf.cluster.homes import Homes
-from gwntf.cluster.work import Place, called, cut_columns, join_columns, place_block, read_block
+from gwntf.cluster.work import Place, called, cut_columns, in_type, join_columns, place_block, read_block
 from gwntf.engines import Engine
 from gwntf.engines.dask.engine import tasks_of
 from gwntf.engines.dask.tasks import Future, Tasks
 from gwntf.problem import ChunkedTensor, NonnegativeTensor, even_pieces
-from gwntf.problem.chunked_tensor import checked_tensor
+from gwntf.problem.chunked_tensor import check_entries, chunked_tensor
 from gwntf.problem.chunks import Blocks, Gathered, check_source, fit_dtype, is_dask, seen_dtype
 
 HOST = Place(None, "highest")
@@ -97,8 +98,11 @@ def as_cluster_tensor(
         tasks.submit(read_block, HOST, part, rows, seen, near=home)
         for (part, rows), home in zip(parts, homes, strict=True)
     ]
-    read = ClusterBlocks(tasks, slices, blocks)
-    return checked_tensor(read, X.shape, (seen, kind), engine, missing, scaled)
+    read: Blocks = ClusterBlocks(tasks, slices, blocks)
+    complete = check_entries(read, kind, engine, missing, scaled)
+    if seen != kind:
+        read = read.prepared(partial(in_type, dtype=kind))
+    return chunked_tensor(read, X.shape, kind, engine, complete)
 
 
 def _parts(tasks: Tasks, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:

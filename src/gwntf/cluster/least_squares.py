@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import mul
 
 from gwntf.cluster.data import BlockData
 from gwntf.cluster.samples import BlockGraphs
@@ -16,7 +14,7 @@ from gwntf.engines.dask.tasks import Future
 from gwntf.engines.numpy_engine import NumpyEngine
 from gwntf.problem import other_mode_product
 from gwntf.solvers import ObjectiveTerms
-from gwntf.updates import least_squares_factor, unit_columns
+from gwntf.updates import gram_of, least_squares_factor, other_grams, unit_columns
 
 
 @dataclass(frozen=True)
@@ -80,11 +78,12 @@ class SquaresIteration:
         engine, moved = NumpyEngine(), list(rest)
         none = rest[0][:0]
         with engine.quiet():
+            grams = [state.gram, *(gram_of(engine, factor) for factor in moved)]
             for mode in range(1, self._order):
                 product = other_mode_product(state.others, [none, *moved], mode)
-                grams = [factor.T @ factor for other, factor in enumerate(moved, 1) if other != mode]
-                whole = reduce(mul, grams, state.gram)
-                moved[mode - 1] = least_squares_factor(engine, moved[mode - 1], product, whole, None)
+                others = other_grams(grams, mode)
+                moved[mode - 1] = least_squares_factor(engine, moved[mode - 1], product, others, None)
+                grams[mode] = gram_of(engine, moved[mode - 1])
         shared = self._share(moved)
         count = len(state.rows)
         graphs = [None] * count if self._graphs is None else self._graphs.graphs

@@ -48,7 +48,8 @@ def measure_squares(squares: Squares, a: FloatArray, rest: Sequence[FloatArray])
     with engine.session(None), engine.quiet():
         factors = [engine.asarray(factor) for factor in (a, *rest)]
         found = loss.evaluate(factors)
-        return Share(engine.to_numpy(found.carried[0]), a.T @ a, np.array([float(found.misfit)]))
+        begun, gram = (engine.to_numpy(part) for part in found.carried[:2])
+        return Share(begun, gram, np.array([float(found.misfit)]))
 
 
 def step_squares(

@@ -7,7 +7,7 @@ Whatever travels is a NumPy array; data and scalings lie on the engine of the wo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -60,6 +60,11 @@ def called(function: Callable[..., Any], block: NonnegativeTensor, *arguments: A
 def read_block(place: Place, source: Any, rows: slice, dtype: np.dtype[Any]) -> NonnegativeTensor:
     """Read some samples of a source, as they are."""
     return NonnegativeTensor(place.engine.asarray(read(source, rows), dtype), None, place.engine)
+
+
+def in_type(block: NonnegativeTensor, dtype: np.dtype[Any]) -> NonnegativeTensor:
+    """Bring a block into another number type."""
+    return replace(block, values=block.engine.asarray(block.values, dtype))
 
 
 def place_block(place: Place, block: NonnegativeTensor) -> NonnegativeTensor:

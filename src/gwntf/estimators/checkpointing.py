@@ -13,7 +13,7 @@ from gwntf.engines import Engine
 from gwntf.estimators.records import MODEL_RECORDS, SESSION
 from gwntf.io import fingerprint
 from gwntf.problem import ChunkedTensor, DataTensor, SparseTensor
-from gwntf.solvers import Checkpoint, Keeper, Problem
+from gwntf.solvers import Checkpoint, Keeper, Problem, checkpoints
 
 
 def as_checkpoint(given: Any) -> Checkpoint | None:
@@ -38,7 +38,7 @@ def keeper_of(
         and not callable(value)  # what a metric finds is in the graph
     }
     facts = {
-        "library": __version__,
+        "library": (__version__, checkpoints.LAYOUT),
         "class": type(first).__name__,
         "params": own,
         "seeds": [_seed(model.random_state) for model in models],

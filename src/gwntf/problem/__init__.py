@@ -18,7 +18,7 @@ from gwntf.problem.algebra import (
     unfold,
 )
 from gwntf.problem.blocks import even_pieces, pieces, sample_blocks
-from gwntf.problem.chunked_tensor import ChunkedTensor, as_chunked_tensor, checked_tensor, temporary_rows
+from gwntf.problem.chunked_tensor import ChunkedTensor, as_chunked_tensor, temporary_rows
 from gwntf.problem.chunks import (
     Blocks,
     Gathered,
@@ -70,7 +70,6 @@ __all__ = [
     "check_source",
     "check_unscaled",
     "check_values",
-    "checked_tensor",
     "even_pieces",
     "fill_missing",
     "fit_dtype",

@@ -186,28 +186,25 @@ def as_chunked_tensor(
     """
     check_source(X)
     kind = fit_dtype(X, dtype)
-    blocks = StreamedBlocks(X, engine, seen_dtype(X, kind), written=file_state(X))
-    return checked_tensor(blocks, X.shape, (blocks.dtype, kind), engine, missing, scaled)
+    looked_at = StreamedBlocks(X, engine, seen_dtype(X, kind), kind, written=file_state(X))
+    complete = check_entries(looked_at, kind, engine, missing, scaled)
+    return chunked_tensor(replace(looked_at, dtype=kind), X.shape, kind, engine, complete)
 
 
-def checked_tensor(
-    blocks: Blocks,
-    shape: Sequence[int],
-    dtypes: tuple[np.dtype[Any], np.dtype[Any]],
-    engine: Engine,
-    missing: str,
-    scaled: bool,
+def chunked_tensor(
+    blocks: Blocks, shape: Sequence[int], dtype: np.dtype[Any], engine: Engine, complete: bool
 ) -> ChunkedTensor:
-    """Look at all entries of blocks, which may have NaN where nothing was observed; bring them to the second dtype."""
-    seen: list[_Seen] = blocks.map(_look)
-    _check_seen(blocks, seen, missing)
-    given, dtype = dtypes
-    check_largest(engine.xp.concat([block.tops for block in seen]), dtype, every=scaled)
-    if given != dtype:
-        blocks = blocks.prepared(partial(_typed, dtype=dtype))
-    complete = not any(block.holes for block in seen)
+    """Return a tensor of blocks that were checked, with NaN where nothing was observed."""
     ready = blocks if complete else blocks.prepared(without_holes)
     return ChunkedTensor(ready, tuple(int(size) for size in shape), dtype, engine, complete)
+
+
+def check_entries(blocks: Blocks, dtype: np.dtype[Any], engine: Engine, missing: str, scaled: bool) -> bool:
+    """Look at all entries, in their own number type, before they are brought into another; say if none is missing."""
+    seen: list[_Seen] = blocks.map(_look)
+    _check_seen(blocks, seen, missing)
+    check_largest(engine.xp.concat([block.tops for block in seen]), dtype, every=scaled)
+    return not any(block.holes for block in seen)
 
 
 def _check_seen(blocks: Blocks, seen: Sequence[_Seen], missing: str) -> None:
@@ -261,10 +258,6 @@ def _look(block: NonnegativeTensor) -> _Seen:
 
 def _infinite(xp: Any, tops: Array, smallest: float) -> bool:
     return math.isinf(smallest) or math.isinf(float(xp.max(tops)))
-
-
-def _typed(block: NonnegativeTensor, dtype: np.dtype[Any]) -> NonnegativeTensor:
-    return replace(block, values=block.engine.asarray(block.values, dtype))
 
 
 def _reshaped(block: NonnegativeTensor, shape: tuple[int, ...]) -> NonnegativeTensor:

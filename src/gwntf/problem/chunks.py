@@ -112,6 +112,8 @@ class StreamedBlocks(Blocks):
         To which the blocks are brought.
     dtype : dtype
         In which they are brought there.
+    cut : dtype
+        In which a block has about `BLOCK_BYTES`: that of the fit.
     preparations : tuple of (function, arguments)
         What is done to a block first.
     written : tuple or None
@@ -121,6 +123,7 @@ class StreamedBlocks(Blocks):
     source: Any
     engine: Engine
     dtype: np.dtype[Any]
+    cut: np.dtype[Any]
     preparations: tuple[tuple[Callable[..., NonnegativeTensor], tuple[Sequence[Any], ...]], ...] = field(
         default=()
     )
@@ -130,7 +133,7 @@ class StreamedBlocks(Blocks):
     def slices(self) -> Sequence[slice]:
         """Blocks of about `BLOCK_BYTES`; of whole chunks, where the source has chunks."""
         large = self.engine.block_entries > _LARGE_ENTRIES
-        return source_slices(self.source, self.dtype, BLOCK_BYTES * (_LARGE if large else 1))
+        return source_slices(self.source, self.cut, BLOCK_BYTES * (_LARGE if large else 1))
 
     def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
         """Apply a function to one block after the other, on the thread that asks."""
@@ -197,8 +200,9 @@ def is_dask(X: Any) -> bool:
 
 def fit_dtype(X: Any, dtype: Any) -> np.dtype[Any]:
     """Return the number type of a fit: the one asked for, else that of X if it is a floating one, else float64."""
-    keep = X.dtype in (np.float32, np.float64)
-    return np.dtype(dtype if dtype is not None else (X.dtype if keep else np.float64))
+    own = X.dtype.newbyteorder("=")
+    keep = own in (np.float32, np.float64)
+    return np.dtype(dtype if dtype is not None else (own if keep else np.float64))
 
 
 def seen_dtype(X: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -253,10 +257,10 @@ def source_slices(X: Any, dtype: np.dtype[Any], size: int) -> list[slice]:
 
 
 def read(X: Any, rows: slice) -> NDArray[Any]:
-    """Read some samples of a source into memory, in a copy of their own."""
+    """Read some samples of a source into memory, in a copy of their own, sample by sample."""
     part = X[rows]
     if is_dask(part):
         part = part.compute(scheduler="synchronous")
     if not isinstance(part, np.ndarray):
         raise InputError("X", f"chunks of type {type(part).__name__}", "NumPy arrays")
-    return np.array(part)
+    return np.array(part, order="C")

@@ -24,6 +24,9 @@ from gwntf.solvers.steps import placed
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+LAYOUT = 2
+"""Of what a fit writes down; to be raised whenever that changes, so that no older checkpoint is gone on from."""
+
 _PARTS = {"fingerprint", "done", "rng", "restart", "best", "loop"}
 """Of a checkpoint."""
 

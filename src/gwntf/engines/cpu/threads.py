@@ -89,9 +89,9 @@ class Threads:
             self._own.busy = False
             left.clear()
             for helper in helpers:
-                helper.result()
-        if failures:
-            raise failures[min(failures)]
+                if not helper.cancel():  # one that has not begun waits for other work than this
+                    helper.result()
+        _raise_first(failures)
         return [answers[place] for place in range(len(items))]
 
     def _start(self) -> None:
@@ -110,3 +110,14 @@ def _taken(places: deque[int]) -> Iterator[int]:
     with suppress(IndexError):
         while True:
             yield places.popleft()
+
+
+def _raise_first(failures: dict[int, BaseException]) -> None:
+    """Raise the error of the first item that failed, and hold none of them any longer."""
+    if failures:
+        error = failures[min(failures)]
+        failures.clear()
+        try:
+            raise error
+        finally:
+            del error

@@ -89,7 +89,8 @@ class DenseUnfoldings:
 
         def visit(rows: slice) -> tuple[Array, Array, Any]:
             pulled = None if attraction is None else attraction[rows]
-            return step(self._rows[rows], first[rows], pulled, denominator[rows])
+            with engine.quiet():
+                return step(self._rows[rows], first[rows], pulled, denominator[rows])
 
         moved, begun, cross = zip(*engine.map(visit, self._blocks()), strict=True)
         first = engine.xp.concat(moved)

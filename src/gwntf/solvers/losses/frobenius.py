@@ -109,7 +109,7 @@ class FrobeniusLoss:
             grams[mode] = gram_of(self.engine, moved[mode])
         if self._holed is None:
             moved[0], sums = self._data.step(moved, other_grams(grams, 0), graph)
-            self._ahead = (moved, sums, grams[1:])
+            self._held, self._ahead = None, (moved, sums, grams[1:])
         else:
             moved[0] = self.moved_samples(moved, graph)
         return moved
@@ -128,7 +128,7 @@ class FrobeniusLoss:
         return False
 
     def state(self) -> dict[str, Any]:
-        """Nothing: the product that is held is formed anew in every step."""
+        """Nothing: what the next step needs is carried."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
