@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -47,6 +49,14 @@ def one_thread_for_torch() -> None:
     """Several test processes on few cores: threads of torch that wait for each other would take the cores away."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C interrupts, as in a terminal; a process that was started in the background may ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -318,6 +318,7 @@ def test_a_signal_is_answered_after_the_iteration_with_a_checkpoint(number, tmp_
     assert_same(clone(model).set_params(checkpoint=path).fit(data()), clone(model).fit(data()))
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_second_signal_is_not_waited_with(tmp_path):
     def ask(news):
         os.kill(os.getpid(), signal.SIGINT)

@@ -238,6 +238,7 @@ def wait_until_empty(client, seconds=20):
     return left_on(client)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_interrupted_fit_leaves_a_clean_cluster(current):
     def interrupt_soon(news):
         seen.append(len(left_on(current)))
