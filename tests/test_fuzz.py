@@ -18,7 +18,7 @@ EDITS = st.lists(
 )
 
 
-def check(name, target, folder, examples):
+def check(target, folder, examples):
     seed = Seed.written(target, folder)
     assert seed.target.read(seed.path) == "read"
 
@@ -34,9 +34,9 @@ def check(name, target, folder, examples):
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_damaged_files_give_our_errors_alone(name, tmp_path):
-    check(name, TARGETS[name], tmp_path, 40)
+    check(TARGETS[name], tmp_path, 40)
 
 
 @pytest.mark.parametrize("name", APART)
 def test_damaged_files_read_apart_give_our_errors_alone(name, tmp_path):
-    check(name, APART[name], tmp_path, 3)
+    check(APART[name], tmp_path, 3)

@@ -11,6 +11,7 @@ from gwntf.updates.frobenius import (
     least_squares_factor,
     other_grams,
     ratio_parts,
+    ratio_step,
     unit_columns,
 )
 from gwntf.updates.graph_term import RULES, SampleRule, penalty, tie_penalty, tied_root
@@ -27,6 +28,7 @@ __all__ = [
     "penalty",
     "printed_factor",
     "ratio_parts",
+    "ratio_step",
     "ratio_to_model",
     "simplex_step",
     "tie_penalty",

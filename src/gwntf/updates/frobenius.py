@@ -51,6 +51,11 @@ def ratio_parts(
     return attraction, xp.clip(denominator, float(xp.finfo(a.dtype).smallest_normal), None)
 
 
+def ratio_step(a: Array, product: Array, attraction: Array | None, denominator: Array) -> Array:
+    """Return A(n) * (X_(n) A(-n) [+ mu V A]) / (A(n) G [+ mu D A]) from X_(n) A(-n) and `ratio_parts`."""
+    return a * (product if attraction is None else product + attraction) / denominator
+
+
 def least_squares_factor(
     engine: Engine,
     a: Array,
@@ -58,9 +63,8 @@ def least_squares_factor(
     grams: Array,
     graph: SampleGraph | SampleTies | Pull | None,
 ) -> Array:
-    """Return A(n) * (X_(n) A(-n) [+ mu V A]) / (A(n) G [+ mu D A]), given X_(n) A(-n) and G of `other_grams`."""
-    attraction, denominator = ratio_parts(engine, a, grams, graph)
-    return a * (product if attraction is None else product + attraction) / denominator
+    """Return the next A(n), given X_(n) A(-n) and G of `other_grams`."""
+    return ratio_step(a, product, *ratio_parts(engine, a, grams, graph))
 
 
 def unit_columns(engine: Engine, factors: Sequence[Array]) -> list[Array]:

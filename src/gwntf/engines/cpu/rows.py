@@ -74,48 +74,44 @@ def add_outer(x, i, a, c, start, stop, out):
 
 
 @njit(**LOOSE)
-def inner(x, y):
-    """Inner product of two vectors."""
+def add_inner_row(x, i, b, c, start, stop, out):
+    """Do what `add_inner` does for one row and one component."""
+    row, other = x[i, start:stop], b[c, start:stop]
     total = x.dtype.type(0)
-    for j in range(x.size):
-        total += x[j] * y[j]
-    return total
+    for j in range(row.size):
+        total += row[j] * other[j]
+    out[i, c] += total
 
 
 @njit(**LOOSE)
-def add_multiple(x, weight, out):
-    """Add a multiple of a vector to another."""
-    for j in range(x.size):
-        out[j] += weight * x[j]
+def add_outer_row(x, i, a, c, start, stop, out):
+    """Do what `add_outer` does for one row and one component."""
+    row, weight, sums = x[i, start:stop], a[i, c], out[c, start:stop]
+    for j in range(row.size):
+        sums[j] += weight * row[j]
 
 
 @njit(**LOOSE)
-def inner_products(x, first, last, b, out):
-    """Rows of out = x b' for some samples; b has a multiple of four rows."""
-    out[first:last] = x.dtype.type(0)
+def by_tiles(x, first, last, other, components, outer, out):
+    """Add the inner or outer products of some samples with all components, a multiple of four.
+
+    That it asks which of them in the loop costs nothing beside a tile; a function handed to it could not be cached.
+    """
     even = last - (last - first) % 4
     for start in range(0, x.shape[1], STRETCH):
         stop = min(start + STRETCH, x.shape[1])
-        for c in range(0, b.shape[0], 4):
+        for c in range(0, components, 4):
             for i in range(first, even, 4):
-                add_inner(x, i, b, c, start, stop, out)
+                if outer:
+                    add_outer(x, i, other, c, start, stop, out)
+                else:
+                    add_inner(x, i, other, c, start, stop, out)
         for i in range(even, last):
-            for c in range(b.shape[0]):
-                out[i, c] += inner(x[i, start:stop], b[c, start:stop])
-
-
-@njit(**LOOSE)
-def outer_products(x, first, last, a, out):
-    """Add a' x for some samples; out has a multiple of four rows."""
-    even = last - (last - first) % 4
-    for start in range(0, x.shape[1], STRETCH):
-        stop = min(start + STRETCH, x.shape[1])
-        for c in range(0, out.shape[0], 4):
-            for i in range(first, even, 4):
-                add_outer(x, i, a, c, start, stop, out)
-        for i in range(even, last):
-            for c in range(out.shape[0]):
-                add_multiple(x[i, start:stop], a[i, c], out[c, start:stop])
+            for c in range(components):
+                if outer:
+                    add_outer_row(x, i, other, c, start, stop, out)
+                else:
+                    add_inner_row(x, i, other, c, start, stop, out)
 
 
 @njit(**LOOSE)
@@ -143,11 +139,12 @@ def _compile(digest: int) -> Any:
         cross = 0.0
         for first in range(0, x.shape[0], PANEL):
             last = min(first + PANEL, x.shape[0])
-            inner_products(x, first, last, others, product)
+            product[first:last] = x.dtype.type(0)
+            by_tiles(x, first, last, others, len(others), False, product)
             for i in range(first, last):
                 pull = None if attraction is None else attraction[i]
                 cross += move(a[i], pull, denominator[i], product[i], moved[i])
-            outer_products(x, first, last, moved, sums)
+            by_tiles(x, first, last, moved, len(others), True, sums)
         return cross
 
     return step_rows

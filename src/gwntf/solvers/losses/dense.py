@@ -12,7 +12,7 @@ from gwntf.engines import Engine
 from gwntf.geometry import SampleGraph
 from gwntf.problem import NonnegativeTensor, khatri_rao, other_mode_product
 from gwntf.problem.blocks import even_blocks
-from gwntf.updates import Pull, gram_of, ratio_parts
+from gwntf.updates import Pull, gram_of, ratio_parts, ratio_step
 
 
 class Sums(NamedTuple):
@@ -39,8 +39,12 @@ class Sums(NamedTuple):
 
 def sums_of(engine: Engine, first: Array, product: Array, begun: Array) -> Sums:
     """Return the sums over some samples from their rows of A(1) and of X_(1) A(-1)."""
-    cross = engine.xp.sum(first * product, dtype=engine.xp.float64)
-    return Sums(begun, gram_of(engine, first), cross)
+    return Sums(begun, gram_of(engine, first), _inner(engine, first, product))
+
+
+def _inner(engine: Engine, a: Array, b: Array) -> Array:
+    """Return <a, b>, in float64."""
+    return engine.xp.sum(a * b, dtype=engine.xp.float64)
 
 
 def _plain_step(
@@ -48,8 +52,8 @@ def _plain_step(
 ) -> tuple[Array, Array, Array]:
     """`RowStep` in products of matrices."""
     product = x @ other
-    moved = a * (product if attraction is None else product + attraction) / denominator
-    return moved, x.T @ moved, engine.xp.sum(moved * product, dtype=engine.xp.float64)
+    moved = ratio_step(a, product, attraction, denominator)
+    return moved, x.T @ moved, _inner(engine, moved, product)
 
 
 class DenseUnfoldings:
