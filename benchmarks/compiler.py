@@ -13,8 +13,8 @@ import numba
 import numpy as np
 
 from benchmarks.harness import Claim, Outcome, Timing, race
-from gwntf.engines.cpu.powers import E32, F32, FLAGS, I32, JIT, L32, ROOT32, divide_by_powers, over_power
-from gwntf.engines.cpu.products import LOOSE
+from gwntf.backends.cpu.powers import E32, F32, FLAGS, I32, JIT, L32, ROOT32, divide_by_powers, over_power
+from gwntf.backends.cpu.products import LOOSE
 
 FIRST_FIT = """
 import json, logging, time, warnings

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gwntf import GWNTF
 from gwntf.core import FloatArray, Relaxation
 from gwntf.datasets import load_coil20, load_pie_pose27
-from gwntf.problem import as_tensor, normalise_samples, reconstruct
+from gwntf.data import as_tensor, normalise_samples, reconstruct
 
 RELAXATION = Relaxation(0.01, 1.0, 1.0)
 

@@ -14,12 +14,12 @@ import numpy as np
 from benchmarks.data import RELAXATION, images
 from benchmarks.harness import Claim, Outcome, Timing, save
 from gwntf import GWNTF, fit_many
-from gwntf.engines import StackTask
+from gwntf.backends import StackTask
 from gwntf.geometry import build_kernel, grid_cost
-from gwntf.problem import NonnegativeTensor
-from gwntf.solvers import Problem, Wasserstein
-from gwntf.solvers.initialization import start_factors
-from gwntf.solvers.steps import Steps
+from gwntf.data import NonnegativeTensor
+from gwntf.solver import Problem, Wasserstein
+from gwntf.solver.initialization import start_factors
+from gwntf.solver.steps import Steps
 from gwntf.transport import TransportLimits
 
 SCALINGS = 10
@@ -85,14 +85,14 @@ def gpu_iteration() -> Outcome:
     """One outer iteration on a million images of 32 x 32, both image modes transported, rank 64."""
     import torch
 
-    from gwntf.engines.torch.engine import TorchEngine
+    from gwntf.backends.torch.backend import TorchBackend
 
-    class Eager(TorchEngine):
+    class Eager(TorchBackend):
         def stack_transport(self, form: Any, length: int, columns: int) -> None:  # noqa: ARG002
             return None
 
     timings, objective = {}, {}
-    for name, engine in (("fused", TorchEngine("cuda")), ("eager torch", Eager("cuda"))):
+    for name, engine in (("fused", TorchBackend("cuda")), ("eager torch", Eager("cuda"))):
         generator = torch.Generator("cuda").manual_seed(0)
         X = torch.rand((1_000_000, 32, 32), device="cuda", generator=generator)
         X *= torch.rand(X.shape, device="cuda", generator=generator) > 0.3
@@ -177,10 +177,10 @@ def _eager(x: Any, y: Any, matrix: Any) -> Any:
 
 
 def _fused(cost: Any, stacks: tuple[Any, ...], kind: str, exact: bool) -> Callable[[], Any]:
-    from gwntf.engines.torch.engine import TorchEngine
-    from gwntf.engines.torch.fused import FusedTransport
+    from gwntf.backends.torch.backend import TorchBackend
+    from gwntf.backends.torch.fused import FusedTransport
 
-    kernel: Any = build_kernel(cost, RELAXATION.reg, TorchEngine("cuda"), "float32")
+    kernel: Any = build_kernel(cost, RELAXATION.reg, TorchBackend("cuda"), "float32")
     form = kernel.form() if kind == "exponential" else kernel.dense_form()
     offsets, whole = kernel.offsets, kernel.whole
     task = StackTask(RELAXATION, offsets, whole, 1.0, False, False, SCALINGS, 0.0, 5)
@@ -221,7 +221,7 @@ def _floors() -> list[str]:
 
 def main() -> None:
     """Run all cases, or those named, and save what they found."""
-    from gwntf.engines.torch.arrays import device_name
+    from gwntf.backends.torch.arrays import device_name
 
     for case in CASES:
         name = case.__name__.replace("_", "-")

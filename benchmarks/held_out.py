@@ -30,7 +30,7 @@ from gwntf.datasets import load_coil20, load_digits_tensor
 from gwntf.estimators.graph_choice import choose_graph
 from gwntf.evaluation import clustering_accuracy, normalized_mutual_information
 from gwntf.io import atomic_path
-from gwntf.problem import as_tensor, normalise_samples
+from gwntf.data import as_tensor, normalise_samples
 
 Labels = NDArray[np.int_]
 SPLITS = 10

@@ -10,19 +10,19 @@ import numpy as np
 from benchmarks.data import RELAXATION, images, model_of
 from benchmarks.harness import Claim, Outcome, race, relative_difference
 from gwntf.core import FloatArray
-from gwntf.engines import Engine, get_engine
+from gwntf.backends import Backend, get_backend
 from gwntf.geometry import Kernel, Points, build_kernel, near_far_parts, near_pairs, resolve_cost
 from gwntf.geometry.near_far import N_NEAR
 from gwntf.geometry.neighbors import EXACT_LIMIT, nearest_rows
-from gwntf.problem import NonnegativeTensor
-from gwntf.problem.blocks import pieces
-from gwntf.solvers import near_far_cost
+from gwntf.data import NonnegativeTensor
+from gwntf.data.blocks import pieces
+from gwntf.solver import near_far_cost
 from gwntf.transport import TransportLimits, transport_mode
 
 LIMITS = TransportLimits(10, 0.0)
 
 
-def transport(engine: Engine, kernel: Kernel, X: FloatArray, Y: FloatArray) -> FloatArray:
+def transport(engine: Backend, kernel: Kernel, X: FloatArray, Y: FloatArray) -> FloatArray:
     """Psi of the sample mode, in blocks of columns as in a fit."""
 
     def visit(columns: slice) -> FloatArray:
@@ -40,7 +40,7 @@ def sample_mode() -> Outcome:
     """PIE_pose27: N = 2856, 1024 columns, ten scalings, float32."""
     X = images("pie_pose27")[0].reshape(2856, -1)
     Y = model_of("pie_pose27", 68).reshape(X.shape)
-    numpy, cpu = get_engine("numpy"), get_engine("cpu")
+    numpy, cpu = get_backend("numpy"), get_backend("cpu")
     start = time.perf_counter()
     cost = near_far_cost(X, "cosine", RELAXATION, 0.01)
     build = time.perf_counter() - start
@@ -85,7 +85,7 @@ def sample_mode() -> Outcome:
 
 def sample_growth() -> Outcome:
     """From 10,000 to 80,000 samples, 256 columns, the same number of clusters."""
-    cpu = get_engine("cpu")
+    cpu = get_backend("cpu")
     rng = np.random.default_rng(0)
     centres = rng.gamma(0.5, size=(200, 256))
     sizes = (10_000, 20_000, 40_000, 80_000)

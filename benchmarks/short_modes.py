@@ -13,22 +13,22 @@ import ot
 from benchmarks.data import RELAXATION, images, model_of
 from benchmarks.harness import Claim, Outcome, race, relative_difference
 from gwntf.core import FloatArray
-from gwntf.engines import Engine, get_engine
+from gwntf.backends import Backend, get_backend
 from gwntf.geometry import Kernel, build_kernel, grid_cost
-from gwntf.problem.blocks import sample_blocks
+from gwntf.data.blocks import sample_blocks
 from gwntf.transport import TransportLimits, transport_mode
 
 LIMITS = TransportLimits(10, 0.0)
 
 
-def kernel_of(engine: Engine, cost: FloatArray, dtype: Any = np.float32) -> Kernel:
+def kernel_of(engine: Backend, cost: FloatArray, dtype: Any = np.float32) -> Kernel:
     """Return the kernel, with all that it computes once."""
     kernel = build_kernel(cost, RELAXATION.reg, engine, dtype)
     kernel.form()
     return kernel
 
 
-def transport(engine: Engine, kernel: Kernel, X: FloatArray, Y: FloatArray, mode: int) -> FloatArray:
+def transport(engine: Backend, kernel: Kernel, X: FloatArray, Y: FloatArray, mode: int) -> FloatArray:
     """Psi of one mode, block by block as in a fit; the reference engine takes the tensor whole."""
     psi, log_u = np.zeros_like(X), np.zeros_like(X)
 
@@ -70,7 +70,7 @@ def _pot_seconds(cost: FloatArray, X: FloatArray, Y: FloatArray, columns: int = 
 def image_modes() -> Outcome:
     """32 x 46,080, ten scalings, float32, on COIL20 itself."""
     X, Y = images("coil20")[0], model_of("coil20", 20)
-    numpy, cpu = get_engine("numpy"), get_engine("cpu")
+    numpy, cpu = get_backend("numpy"), get_backend("cpu")
     grid = grid_cost(32)
     kinds = {"dense": grid + 1e-9 * np.random.default_rng(0).random(grid.shape), "exponential": grid}
     turns: dict[str, Callable[[], Any]] = {}
@@ -110,7 +110,7 @@ def image_modes() -> Outcome:
 def long_grids() -> Outcome:
     """Exponential kernels at equal total size, whatever the length."""
     rng = np.random.default_rng(0)
-    numpy, cpu = get_engine("numpy"), get_engine("cpu")
+    numpy, cpu = get_backend("numpy"), get_backend("cpu")
     turns: dict[str, Callable[[], Any]] = {}
     for length in (32, 256, 2048):
         shape = (32 * 46_080 // length, length)

@@ -25,7 +25,7 @@ from gwntf.estimators.labels import assign
 from gwntf.evaluation import clustering_scores
 from gwntf.geometry.graph import nearest_samples
 from gwntf.io import atomic_path
-from gwntf.problem import as_tensor, normalise_samples
+from gwntf.data import as_tensor, normalise_samples
 
 Labels = NDArray[np.int_]
 DATASETS: Mapping[str, Callable[[], Any]] = {"COIL20": load_coil20, "digits": load_digits_tensor}

@@ -7,11 +7,11 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from gwntf.engines import get_engine
+from gwntf.backends import get_backend
 from gwntf.geometry import build_kernel
 from gwntf.transport import TransportLimits, transport_mode
 
-REFERENCE = get_engine("numpy")
+REFERENCE = get_backend("numpy")
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from gwntf.core import Relaxation
-from gwntf.engines import get_engine
+from gwntf.backends import get_backend
 from gwntf.geometry import resolve_costs
-from gwntf.problem import NonnegativeTensor
-from gwntf.solvers import Problem, Stopping, Wasserstein, solve_each
+from gwntf.data import NonnegativeTensor
+from gwntf.solver import Problem, Stopping, Wasserstein, solve_each
 from gwntf.transport import TransportLimits
 
 TIGHT = TransportLimits(max_iter=4000, tol=1e-13)
@@ -56,7 +56,7 @@ def fit(problem, factors, *, max_iter=100, tol=0.0, callbacks=(), **loss):
         with_loss(problem, **loss),
         factors[0].shape[1],
         Stopping(max_iter, tol),
-        get_engine("numpy"),
+        get_backend("numpy"),
         init=factors,
         rng=np.random.RandomState(0),
         callbacks=callbacks,

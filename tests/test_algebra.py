@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tensorly.cp_tensor import unfolding_dot_khatri_rao
 from tensorly.tenalg import khatri_rao as tl_khatri_rao
 
-from gwntf.problem import fold, khatri_rao, other_mode_products, reconstruct, to_simplex, unfold
+from gwntf.data import fold, khatri_rao, other_mode_products, reconstruct, to_simplex, unfold
 from tests import oracles
 
 SHAPES = [(4, 3), (4, 1), (3, 4, 2), (1, 5, 3), (2, 3, 2, 4), (3, 2, 2, 2, 3)]

@@ -11,9 +11,9 @@ from scipy.sparse import csr_array
 import gwntf.estimators.base as base
 import gwntf.estimators.parts as parts
 from gwntf import GWNTF, InputError, SeparableCost, objective
-from gwntf.engines import get_engine
-from gwntf.problem import as_tensor
-from gwntf.solvers import Wasserstein
+from gwntf.backends import get_backend
+from gwntf.data import as_tensor
+from gwntf.solver import Wasserstein
 from gwntf.transport import TransportLimits
 
 GOOD = np.random.default_rng(0).random((6, 4, 3))
@@ -175,7 +175,7 @@ def test_frozen_model_marginal_is_refused_by_the_problem():
 
 def test_unknown_engine_and_plain_tensor_checks():
     with pytest.raises(InputError, match="engine: got 'abacus'; expected one of 'auto', 'numpy'"):
-        get_engine("abacus")
+        get_backend("abacus")
     for X, message in [
         (np.ones(3), "X: got 1 dimension"),
         (np.ones((2, 2), object), "X: got entries of type object"),

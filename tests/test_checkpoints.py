@@ -24,10 +24,10 @@ from gwntf import (
     ModelFileError,
     fit_many,
 )
-from gwntf.engines.numpy_engine import NumpyEngine
+from gwntf.backends.numpy_backend import NumpyBackend
 from gwntf.io import read_document, write_document
-from gwntf.problem import chunks
-from gwntf.solvers import RECORDS, Keeper, Stopping, checkpoints
+from gwntf.data import chunks
+from gwntf.solver import RECORDS, Keeper, Stopping, checkpoints
 from gwntf.transport import TransportLimits
 from tests.engines import OTHERS
 from tests.problems import random_problem, solve, with_loss
@@ -265,7 +265,7 @@ def test_a_folder_that_is_not_there_is_told_before_any_work(tmp_path):
 
 
 def test_it_is_written_as_often_as_was_asked_for(tmp_path, monkeypatch):
-    from gwntf.solvers import checkpoints
+    from gwntf.solver import checkpoints
 
     path, clock, lengths = tmp_path / "run.ckpt", [0.0], []
     monkeypatch.setattr(checkpoints.time, "monotonic", lambda: clock[0])
@@ -351,7 +351,7 @@ def test_handlers_are_left_alone_without_a_checkpoint_and_off_the_main_thread(tm
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-class RecordingEngine(NumpyEngine):
+class RecordingEngine(NumpyBackend):
     """An engine whose recorded steps differ a little from plain ones, and break in the third call."""
 
     def __init__(self):

@@ -12,10 +12,10 @@ from sklearn.base import clone
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, fit_many, neighbor_graph
 from gwntf.core import InputError
-from gwntf.engines import get_engine
+from gwntf.backends import get_backend
 from gwntf.geometry import neighbors, stored
-from gwntf.problem import NonnegativeTensor, StreamedBlocks, as_chunked_tensor, chunks, unfold
-from gwntf.solvers.leading import leading_pairs
+from gwntf.data import NonnegativeTensor, StreamedBlocks, as_chunked_tensor, chunks, unfold
+from gwntf.solver.leading import leading_pairs
 from tests.engines import needs_torch
 
 SHAPE = (29, 6, 5)
@@ -202,8 +202,8 @@ def test_rows_are_folded_and_folded_samples_are_taken_as_rows(tmp_path):
 
 
 def test_near_far_cost_of_chunked_samples_equals_that_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("gwntf.engines.numpy_engine.NumpyEngine.long_fibers", 100)
-    monkeypatch.setattr("gwntf.solvers.long_costs._FIRST", 20)
+    monkeypatch.setattr("gwntf.backends.numpy_backend.NumpyBackend.long_fibers", 100)
+    monkeypatch.setattr("gwntf.solver.long_costs._FIRST", 20)
     rng = np.random.default_rng(0)
     X = rng.random((6, 30))[rng.integers(0, 6, 240)] + 0.1 * rng.random((240, 30))
     for metric in ("cosine", "euclidean"):
@@ -257,7 +257,7 @@ def test_search_among_many_samples_is_handed_short_numbers_in_a_file(tmp_path, m
 
 def test_quantities_found_by_blocks_equal_those_of_the_whole(tmp_path):
     X = samples()
-    tensor = as_chunked_tensor(as_memmap(X, tmp_path), get_engine("numpy"))
+    tensor = as_chunked_tensor(as_memmap(X, tmp_path), get_backend("numpy"))
     rng = np.random.default_rng(0)
     Q, P = rng.random((30, 4)), rng.random((29, 4))
     np.testing.assert_allclose(tensor.times(Q), X.reshape(29, -1) @ Q, rtol=1e-12)
@@ -280,7 +280,7 @@ def _rank_five(shape):
 @pytest.mark.parametrize("shape", [(40, 12), (12, 40), (8, 6)])
 def test_leading_pairs_are_those_of_the_full_decomposition(shape, tmp_path):
     matrix = _rank_five(shape)
-    tensor = as_chunked_tensor(as_memmap(matrix, tmp_path), get_engine("numpy"))
+    tensor = as_chunked_tensor(as_memmap(matrix, tmp_path), get_backend("numpy"))
     left, values, right = leading_pairs(tensor, shape, 4, np.random.RandomState(0))
     U, s, V = np.linalg.svd(matrix, full_matrices=False)
     np.testing.assert_allclose(values, s[:4], rtol=1e-9)
@@ -296,7 +296,7 @@ def _size(block, extra):
 def test_blocks_are_measured_in_the_number_type_of_the_fit(tmp_path):
     """Wide numbers are cut as the narrow ones that a fit makes of them; a file by columns is read by samples."""
     wide, narrow = samples(), samples().astype(np.float32)
-    engine = get_engine("numpy")
+    engine = get_backend("numpy")
     cuts = [
         as_chunked_tensor(as_zarr(X, tmp_path / name), engine, dtype=dtype).blocks.slices
         for name, X, dtype in (("a", wide, "float32"), ("b", narrow, None))
@@ -321,7 +321,7 @@ def test_numbers_in_another_byte_order_are_taken_as_what_they_are(tmp_path):
 
 def test_blocks_are_whole_chunks_and_come_in_order(tmp_path):
     X = samples()
-    engine, kind = get_engine("numpy"), np.dtype(np.float64)
+    engine, kind = get_backend("numpy"), np.dtype(np.float64)
     for make, expected in (
         (as_memmap, [7, 7, 7, 7, 1]),
         (as_zarr, [4] * 6 + [5]),
@@ -381,7 +381,7 @@ def test_every_function_sent_to_a_block_can_be_pickled(name, tmp_path, monkeypat
 
 
 def test_an_error_in_a_block_ends_the_reading(tmp_path):
-    tensor = as_chunked_tensor(as_memmap(samples(), tmp_path), get_engine("numpy"))
+    tensor = as_chunked_tensor(as_memmap(samples(), tmp_path), get_backend("numpy"))
     with pytest.raises(ZeroDivisionError):
         tensor.blocks.map(_fails)
 
@@ -447,7 +447,7 @@ LIMITED = """
 import resource, sys
 import numpy as np
 from gwntf import GWNTF, NMF
-from gwntf.problem import chunks
+from gwntf.data import chunks
 
 chunks.BLOCK_BYTES, chunks.WHOLE_BYTES = 2**20, 0
 X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(16_000, 32, 32))

@@ -16,7 +16,7 @@ from gwntf.cli import main
 from gwntf.cli.arguments import count_bytes, shape
 from gwntf.cli.voice import duration, plain, printable
 from gwntf.datasets import load_digits_tensor
-from gwntf.problem import chunks
+from gwntf.data import chunks
 
 FAST = ["--max-iter", "3", "--engine", "numpy", "-q"]
 

@@ -22,7 +22,7 @@ da = pytest.importorskip("dask.array")
 import gwntf.cluster.steps as steps  # noqa: E402
 import gwntf.estimators.base as base  # noqa: E402
 from gwntf.cluster.homes import settled  # noqa: E402
-from gwntf.engines.dask.tasks import Tasks  # noqa: E402
+from gwntf.backends.dask.tasks import Tasks  # noqa: E402
 from tests.engines import needs_torch  # noqa: E402
 
 SHAPE = (23, 6, 5)

@@ -18,16 +18,16 @@ from threadpoolctl import threadpool_limits
 
 from gwntf import GNCP, GNMF, NCP, NMF, SDNMF
 from gwntf.core import MissingLibraryError, Relaxation
-from gwntf.engines import get_engine
-from gwntf.engines import registry as registry_module
-from gwntf.engines.cpu import compiling, sources
-from gwntf.engines.cpu.powers import JIT, divide_by_powers, exp2_of, log2_of
-from gwntf.engines.cpu.products import T, tile_width
-from gwntf.engines.cpu.threads import Threads
+from gwntf.backends import get_backend
+from gwntf.backends import registry as registry_module
+from gwntf.backends.cpu import compiling, sources
+from gwntf.backends.cpu.powers import JIT, divide_by_powers, exp2_of, log2_of
+from gwntf.backends.cpu.products import T, tile_width
+from gwntf.backends.cpu.threads import Threads
 from gwntf.geometry import build_kernel, grid_cost
 from tests.engines import REFERENCE, transport
 
-CPU = get_engine("cpu")
+CPU = get_backend("cpu")
 
 
 @numba.njit(**JIT)
@@ -163,7 +163,7 @@ def test_threads_do_not_change_a_bit(rng):
 def test_without_numba_the_engine_says_what_to_install(monkeypatch):
     monkeypatch.setattr(registry_module, "find_spec", lambda name: None)
     with pytest.raises(MissingLibraryError, match="pip install numba"):
-        get_engine("cpu")
+        get_backend("cpu")
 
 
 def test_long_grids_are_transported_in_narrow_tiles():
@@ -260,9 +260,9 @@ def test_compiled_copies_know_all_their_sources(tmp_path, monkeypatch):
 
 
 def test_auto_is_the_compiled_engine_where_there_is_one(monkeypatch):
-    assert get_engine("auto").name == "cpu"
+    assert get_backend("auto").name == "cpu"
     monkeypatch.setattr(registry_module, "find_spec", lambda name: None)
-    assert get_engine("auto").name == "numpy"
+    assert get_backend("auto").name == "numpy"
 
 
 def test_slow_compilation_is_told_and_quick_is_not(caplog, monkeypatch):

@@ -11,9 +11,9 @@ from sklearn.base import clone
 
 from gwntf import GNCP, GWNTF, SDNMF, SWIFT, Checkpoint, DeviceMemoryError
 from gwntf.datasets import load_digits_tensor
-from gwntf.engines import get_engine
+from gwntf.backends import get_backend
 from gwntf.geometry import Points, build_kernel, near_far_parts, near_pairs
-from gwntf.problem import chunks
+from gwntf.data import chunks
 
 if __name__ == "__main__":
     import torch
@@ -125,7 +125,7 @@ def test_near_far_kernels_equal_the_reference():
     v = np.random.default_rng(1).random((300, 7))
     found, expected = (
         engine.to_numpy(build_kernel(cost, 0.05, engine, np.float64).matmul(engine.asarray(v)))
-        for engine in (get_engine("torch", device="cuda"), get_engine("numpy"))
+        for engine in (get_backend("torch", device="cuda"), get_backend("numpy"))
     )
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
@@ -135,7 +135,7 @@ def test_tf32_changes_products_only_when_asked_for():
     exact = (a.double() @ a.double()).float()
     errors = {}
     for precision in ("highest", "high"):
-        with get_engine("torch", device="cuda", precision=precision).session(a):
+        with get_backend("torch", device="cuda", precision=precision).session(a):
             errors[precision] = float(((a @ a) / exact - 1).abs().max())
     assert errors["highest"] < 1e-5 < errors["high"]
 

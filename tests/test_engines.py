@@ -11,7 +11,7 @@ from scipy.special import kl_div
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, SeparableCost
 from gwntf.core import Relaxation
 from gwntf.datasets import load_digits_tensor
-from gwntf.engines import DenseForm, ExponentialForm, get_engine
+from gwntf.backends import DenseForm, ExponentialForm, get_backend
 from gwntf.geometry import build_kernel, grid_cost
 from gwntf.transport import TransportLimits
 from tests.engines import OTHERS, REFERENCE, transport, transport_tensor
@@ -42,7 +42,7 @@ def test_scalings_equal_the_reference(name, problem, dtype, tol):
     x, y, cost, relaxation = problem
     (found, log_u), (expected, log_u_r) = (
         transport(engine, cost, x, y, relaxation, max_iter=20, tol=tol, dtype=dtype)
-        for engine in (get_engine(name), REFERENCE)
+        for engine in (get_backend(name), REFERENCE)
     )
     rtol = 1e-9 if dtype == np.float64 else 2e-3 if tol else 1e-4
     np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-12)
@@ -53,7 +53,7 @@ def test_scalings_equal_the_reference(name, problem, dtype, tol):
 @pytest.mark.parametrize("recursive", [True, False])
 def test_hard_float32_columns_are_found_out_and_solved_in_wider_numbers(name, recursive, rng):
     """Data at one end, model at the other: V leaves float32 at reg = 0.01."""
-    engine, cost = get_engine(name), grid_cost(32)
+    engine, cost = get_backend(name), grid_cost(32)
     if not recursive:
         cost = cost + 1e-9 * rng.random((32, 32))
     assert build_kernel(cost, 0.01, engine, np.float32).form().__class__ is (
@@ -78,7 +78,7 @@ def test_starts_that_float32_does_not_hold_are_not_cut_to_what_it_holds(name, si
             engine, grid_cost(8), *(array.astype(dtype) for array in (x, y)), 1, relaxation, limits,
             log_u=start.astype(dtype), warm=True,
         )
-        for engine, dtype in ((get_engine(name), "float32"), (REFERENCE, "float64"))
+        for engine, dtype in ((get_backend(name), "float32"), (REFERENCE, "float64"))
     )  # fmt: skip
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
@@ -92,7 +92,7 @@ def test_columns_that_float64_does_not_hold_are_solved_on_logarithms(name, rng):
     for cost in (rng.random((12, 12)), SeparableCost.on_grid((3, 4))):
         (found, _), (expected, _) = (
             transport(engine, cost, x, y, Relaxation(1e-4, 1, 1), max_iter=5, tol=0, dtype=np.float64)
-            for engine in (get_engine(name), REFERENCE)
+            for engine in (get_backend(name), REFERENCE)
         )
         assert np.isfinite(expected).all()
         np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -117,7 +117,7 @@ def test_modes_of_tensors_equal_the_reference(name, shape, mode, alpha, dtype, w
     X[0] = 0
     given = (grid_cost(shape[mode]), X, Y, mode, Relaxation(0.02, alpha, 0.7), TransportLimits(12, 1e-4))
     options = {"share": 0.5, "log_u": rng.standard_normal(shape).astype(dtype), "warm": warm, "start": 1.0}
-    engine = get_engine(name)
+    engine = get_backend(name)
     marginal, log_u, found = transport_tensor(engine, *given, **options)
     marginal_r, log_u_r, expected = transport_tensor(REFERENCE, *given, **options)
     rtol = 1e-9 if dtype == np.float64 else 2e-3
@@ -142,7 +142,7 @@ def test_separable_kernels_equal_the_reference(name):
         for dtype in (np.float32, np.float64):
             (found, _), (expected, _) = (
                 transport(engine, cost, x, y, Relaxation(0.05, 1, 1), max_iter=12, tol=0, dtype=dtype)
-                for engine in (get_engine(name), REFERENCE)
+                for engine in (get_backend(name), REFERENCE)
             )
             np.testing.assert_allclose(found, expected, rtol=1e-4 if dtype == np.float32 else 1e-9)
 
@@ -156,7 +156,7 @@ def test_ratio_and_divergence_equal_the_reference(name, seed, dtype):
     x[rng.random(x.shape) < 0.3] = 0
     x[0], y[1, x[1] == 0] = 0, 0
     y[2, np.flatnonzero(x[2])[0]] = 0
-    engine = get_engine(name)
+    engine = get_backend(name)
     found = engine.ratio_and_kl(engine.asarray(x), engine.asarray(y))
     (ratio, kl), (ratio_r, kl_r) = (engine.to_numpy(part) for part in found), REFERENCE.ratio_and_kl(x, y)
     rtol = 1e-5 if dtype == np.float32 else 1e-12

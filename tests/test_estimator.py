@@ -21,8 +21,8 @@ from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, MiniBatchGWNTF, Sta
 from gwntf.core import InputError
 from gwntf.datasets import load_digits_tensor
 from gwntf.evaluation import clustering_accuracy
-from gwntf.problem import khatri_rao, reconstruct, relative_error
-from gwntf.problem.tensor import NonnegativeTensor
+from gwntf.data import khatri_rao, reconstruct, relative_error
+from gwntf.data.tensor import NonnegativeTensor
 
 DIFFERS = "fit_transform returns the embedding of the fit, graph included; transform treats X as new samples"
 EXPECTED_FAILURES = {

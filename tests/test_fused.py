@@ -16,9 +16,9 @@ from tests.engines import REFERENCE, transport_tensor
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("triton", reason="triton is not installed")
 
-from gwntf.engines.torch.engine import TorchEngine  # noqa: E402
-from gwntf.engines.torch.fused import fused_transport, launch, needs_no_help  # noqa: E402
-from gwntf.engines.torch.fused.rows import RowProduct  # noqa: E402
+from gwntf.backends.torch.backend import TorchBackend  # noqa: E402
+from gwntf.backends.torch.fused import fused_transport, launch, needs_no_help  # noqa: E402
+from gwntf.backends.torch.fused.rows import RowProduct  # noqa: E402
 
 pytestmark = [
     pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU compiles the kernels"),
@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 
-class Interpreted(TorchEngine):
+class Interpreted(TorchBackend):
     """The torch engine on the CPU with the transports of a GPU; recorded functions are only run."""
 
     def __init__(self, precision="highest"):
@@ -191,7 +191,7 @@ def test_scaling_without_looking_changes_nothing(tol, warm, rng):
     x[:, 3] = 0
     y = rng.random((140, 90)) ** 4
     found = []
-    engine = TorchEngine("cpu")
+    engine = TorchBackend("cpu")
     kernel = build_kernel(cost, 0.02, engine, "float32")
     arrays = [torch.tensor(values, dtype=torch.float32) for values in (x, y)]
     start = torch.where(arrays[0] > 0, 0.0, -torch.inf) if warm else None
@@ -205,7 +205,7 @@ def test_scaling_without_looking_changes_nothing(tol, warm, rng):
 @pytest.fixture
 def interpreted(monkeypatch):
     engine = Interpreted()
-    monkeypatch.setattr(base, "get_engine", lambda name, **_: engine if name == "torch" else REFERENCE)
+    monkeypatch.setattr(base, "get_backend", lambda name, **_: engine if name == "torch" else REFERENCE)
     return engine
 
 

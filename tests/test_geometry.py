@@ -16,7 +16,7 @@ from gwntf.core import InputError
 from gwntf.geometry import check_costs, check_graph, grid_cost, neighbor_graph, resolve_costs
 from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
 from gwntf.geometry.features import graph_features
-from gwntf.problem import NonnegativeTensor
+from gwntf.data import NonnegativeTensor
 
 
 def resolve(name, tensor, mode):

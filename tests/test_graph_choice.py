@@ -12,7 +12,7 @@ from gwntf.datasets import load_digits_tensor
 from gwntf.estimators.graph_choice import _clear_winner, choose_graph
 from gwntf.estimators.graph_cut import modularity
 from gwntf.experiments import find_table, load_table
-from gwntf.problem import NonnegativeTensor
+from gwntf.data import NonnegativeTensor
 
 
 def test_modularity_is_that_of_literal_loops(rng):

@@ -103,7 +103,7 @@ def test_a_fit_may_start_from_the_graph_and_the_model_has_the_mass_of_the_data()
 
 
 def normalised(X):
-    from gwntf.problem import as_tensor, normalise_samples
+    from gwntf.data import as_tensor, normalise_samples
 
     return normalise_samples(as_tensor(X), "l2")[0]
 

@@ -11,7 +11,7 @@ import pytest
 from gwntf import GWNTF
 from gwntf.core import Relaxation
 from gwntf.geometry import SeparableCost
-from gwntf.problem import NonnegativeTensor
+from gwntf.data import NonnegativeTensor
 from gwntf.transport import TransportLimits
 from tests import oracles
 from tests.problems import fit, random_problem, with_loss
@@ -109,12 +109,12 @@ def test_separable_cost_equals_its_dense_matrix(rng):
 
 
 def test_blocks_of_samples_do_not_matter_to_the_transport_of_other_modes(rng, monkeypatch):
-    from gwntf.engines.numpy_engine import NumpyEngine
+    from gwntf.backends.numpy_backend import NumpyBackend
 
     X = rng.random((30, 5, 4))
     settings = {"n_components": 3, "max_iter": 5, "tol": 0, "random_state": 0}
     whole = GWNTF(**settings).fit(X)
-    monkeypatch.setattr(NumpyEngine, "tile_columns", lambda self, length: 7)
+    monkeypatch.setattr(NumpyBackend, "tile_columns", lambda self, length: 7)
     tiled = GWNTF(**settings).fit(X)
     np.testing.assert_allclose(tiled.embedding_, whole.embedding_, rtol=1e-10)
     np.testing.assert_allclose(tiled.objective_curve_, whole.objective_curve_, rtol=1e-12)

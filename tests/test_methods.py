@@ -14,7 +14,7 @@ from tensorly.decomposition import non_negative_parafac
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT
 from gwntf.geometry import SeparableCost
-from gwntf.problem import reconstruct
+from gwntf.data import reconstruct
 from tests.problems import random_graph
 
 METHODS = [NMF, GNMF, SDNMF, NCP, GNCP, GWNTF, SWIFT]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwntf.core import Status
-from gwntf.problem import NonnegativeTensor
+from gwntf.data import NonnegativeTensor
 from tests.problems import fit, random_problem
 
 CASES = [
@@ -63,12 +63,12 @@ def test_mm_never_raises_the_objective_with_missing_entries():
 
 
 def test_last_value_of_the_curve_belongs_to_the_factors():
-    from gwntf.engines import get_engine
-    from gwntf.solvers import evaluate
+    from gwntf.backends import get_backend
+    from gwntf.solver import evaluate
 
     problem, factors = random_problem((5, 4, 3), seed=2)
     result = fit(problem, factors, max_iter=10)
-    again = evaluate(problem, result.factors, get_engine("numpy")).total
+    again = evaluate(problem, result.factors, get_backend("numpy")).total
     np.testing.assert_allclose(result.objective, again, rtol=1e-10)
     assert result.status is Status.MAX_ITER
 

@@ -14,8 +14,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from gwntf import GWNTF
 from gwntf.core import Relaxation
-from gwntf.engines import NearFarForm, get_engine
-from gwntf.engines.numpy_engine import NumpyEngine
+from gwntf.backends import NearFarForm, get_backend
+from gwntf.backends.numpy_backend import NumpyBackend
 from gwntf.geometry import (
     NearFarCost,
     Points,
@@ -25,8 +25,8 @@ from gwntf.geometry import (
     neighbors,
     resolve_cost,
 )
-from gwntf.problem import NonnegativeTensor
-from gwntf.solvers import near_far_cost
+from gwntf.data import NonnegativeTensor
+from gwntf.solver import near_far_cost
 from gwntf.transport import TransportLimits, transport_mode
 from tests.engines import OTHERS, REFERENCE, transport_tensor
 
@@ -97,7 +97,7 @@ def test_more_clusters_make_it_exact():
 )
 def test_kernel_equals_its_dense_matrix(name, size, n_clusters, reg, seed):
     cost = build(clustered(size, seed=seed), n_near=4, n_clusters=n_clusters)
-    engine = get_engine(name)
+    engine = get_backend(name)
     kernel = build_kernel(cost, reg, engine, np.float64)
     matrix = np.exp(-cost.to_matrix() / reg - 1)
     far = np.empty_like(matrix)
@@ -118,7 +118,7 @@ def test_near_far_transport_of_every_engine_equals_the_reference(name, dtype, wa
     rows = clustered(300, seed=2, dtype=dtype)
     cost = build(rows, n_near=6, n_clusters=7)
     y = (rows + np.random.default_rng(0).random(rows.shape)).astype(dtype)
-    assert isinstance(build_kernel(cost, RELAXATION.reg, get_engine(name), dtype).form(), NearFarForm)
+    assert isinstance(build_kernel(cost, RELAXATION.reg, get_backend(name), dtype).form(), NearFarForm)
     (found, _, result), (expected, _, reference) = (
         transport_tensor(
             engine,
@@ -132,7 +132,7 @@ def test_near_far_transport_of_every_engine_equals_the_reference(name, dtype, wa
             log_u=np.full_like(rows, -3.0),
             warm=warm,
         )
-        for engine in (get_engine(name), REFERENCE)
+        for engine in (get_backend(name), REFERENCE)
     )
     rtol = 1e-9 if dtype == np.float64 else 1e-3
     np.testing.assert_allclose(found, expected, rtol=rtol)
@@ -140,9 +140,9 @@ def test_near_far_transport_of_every_engine_equals_the_reference(name, dtype, wa
 
 
 def test_a_few_long_fibers_are_left_to_the_reference():
-    form = build_kernel(build(clustered()), 0.05, get_engine("cpu"), np.float64).form
-    assert get_engine("cpu").stack_transport(form, 3000, 5) is None
-    assert get_engine("cpu").stack_transport(form, 3000, 200) is not None
+    form = build_kernel(build(clustered()), 0.05, get_backend("cpu"), np.float64).form
+    assert get_backend("cpu").stack_transport(form, 3000, 5) is None
+    assert get_backend("cpu").stack_transport(form, 3000, 200) is not None
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
@@ -153,7 +153,7 @@ def test_error_is_reported_and_true(metric):
     assert isinstance(cost, NearFarCost)
     assert cost.error <= 0.05
     y = 0.7 * rows + 0.3 * rows.mean(axis=0)
-    engine = get_engine("numpy")
+    engine = get_backend("numpy")
     psi = []
     for matrix in (exact_cost(rows, metric), cost):
         kernel = build_kernel(matrix, RELAXATION.reg, engine, np.float64)
@@ -185,7 +185,7 @@ def test_impossible_accuracy_falls_back_to_all_pairs(caplog):
 
 @pytest.mark.parametrize("engine", ["numpy", *OTHERS])
 def test_fits_use_it_from_many_samples_on(engine, monkeypatch):
-    monkeypatch.setattr(type(get_engine(engine)), "long_fibers", 100, raising=False)
+    monkeypatch.setattr(type(get_backend(engine)), "long_fibers", 100, raising=False)
     X = clustered(240, seed=1).reshape(240, 5, 4)
     options = {"graph_reg": 1.0, "reg": 0.05, "max_iter": 8, "tol": 0, "random_state": 0, "engine": engine}
     near = GWNTF(4, kernel_tol=0.05, **options).fit(X)
@@ -199,7 +199,7 @@ def test_fits_use_it_from_many_samples_on(engine, monkeypatch):
 
 
 def test_missing_entries_keep_all_pairs(monkeypatch):
-    monkeypatch.setattr(NumpyEngine, "long_fibers", 100)
+    monkeypatch.setattr(NumpyBackend, "long_fibers", 100)
     X = clustered(120, seed=1) + 0.1
     X[0, 0] = np.nan
     model = GWNTF(3, costs=("cosine", None), missing="ignore", max_iter=2, tol=0, graph_reg=0).fit(X)

@@ -14,12 +14,12 @@ from sklearn.preprocessing import normalize
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, InputError, fit_many
 from gwntf.core import Relaxation
 from gwntf.datasets import load_digits_tensor
-from gwntf.engines import get_engine
+from gwntf.backends import get_backend
 from gwntf.evaluation import clustering_accuracy
 from gwntf.geometry import Ties, TrainingSamples, neighbor_graph, resolve_costs
-from gwntf.problem import NonnegativeTensor
-from gwntf.solvers import Frobenius, Problem, Stopping, Wasserstein, evaluate
-from gwntf.solvers.projection import project
+from gwntf.data import NonnegativeTensor
+from gwntf.solver import Frobenius, Problem, Stopping, Wasserstein, evaluate
+from gwntf.solver.projection import project
 from gwntf.updates import tied_root
 from tests.problems import TIGHT
 
@@ -27,7 +27,7 @@ METRICS = [
     *("cosine", "euclidean", "gradient", "orientation", "wasserstein"),
     pytest.param(lambda samples: samples.mean(axis=2), id="callable"),
 ]
-NUMPY = get_engine("numpy")
+NUMPY = get_backend("numpy")
 
 
 @pytest.fixture(scope="module")

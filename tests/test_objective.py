@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwntf import objective
-from gwntf.engines import get_engine
-from gwntf.problem import other_mode_products, to_simplex
-from gwntf.solvers import evaluate
+from gwntf.backends import get_backend
+from gwntf.data import other_mode_products, to_simplex
+from gwntf.solver import evaluate
 from tests import oracles
 from tests.problems import random_problem
 
@@ -35,7 +35,7 @@ def test_equals_the_triple_loop_that_forms_every_plan(case, graph, seed):
     expected = oracles.objective(
         problem.tensor.values, factors, problem.loss.costs, 10.0, 0.8, 1.3, dense, problem.graph_reg
     )
-    terms = evaluate(problem, factors, get_engine("numpy"))
+    terms = evaluate(problem, factors, get_backend("numpy"))
     assert math.isclose(terms.total, expected, rel_tol=1e-10)
 
 
@@ -45,7 +45,7 @@ def test_public_function_takes_arrays_and_gives_terms(rng):
     terms = objective(
         problem.tensor.values, factors, problem.loss.costs, reg=0.1, graph=graph, graph_reg=5.0, tol=1e-13
     )
-    assert math.isclose(terms.total, evaluate(problem, factors, get_engine("numpy")).total, rel_tol=1e-12)
+    assert math.isclose(terms.total, evaluate(problem, factors, get_backend("numpy")).total, rel_tol=1e-12)
     parts = sum(mode.transport + mode.data + mode.model for mode in terms.modes)
     assert math.isclose(terms.total, parts + terms.graph + terms.misfit, rel_tol=1e-12)
     assert math.isclose(terms.graph, oracles.graph_penalty(factors[0], graph, 5.0), rel_tol=1e-12)
@@ -57,7 +57,7 @@ def test_gradient_equals_finite_differences(shape, modes):
     """Gradient b (1 A(-n) - w_n / A(n)), plus mu L A for the samples, as the factor step has it."""
     problem, factors = random_problem(shape, modes=modes, seed=7, zeros=0.0)
     factors = to_simplex(factors)
-    engine = get_engine("numpy")
+    engine = get_backend("numpy")
     loss, graph = problem.place(engine)
     found = loss.evaluate(factors)
     samples, others = found.carried

@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 
 from gwntf import GWNTF, NCP, NMF, SWIFT, InputError, neighbor_graph
 from gwntf.geometry import resolve_costs
-from gwntf.problem import NonnegativeTensor, chunks
+from gwntf.data import NonnegativeTensor, chunks
 from tests.engines import needs_torch
 
 X = np.random.default_rng(0).random((12, 5, 4))

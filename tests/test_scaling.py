@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gwntf.core import Relaxation
-from gwntf.engines import get_engine
+from gwntf.backends import get_backend
 from gwntf.geometry import DenseKernel, SeparableCost, SeparableKernel, build_kernel
 from gwntf.transport import plan_terms, scale
 from gwntf.transport import scaling as scaling_module
 from gwntf.transport.domains import Log, Plain
 from tests import oracles
 
-ENGINE = get_engine("numpy")
+ENGINE = get_backend("numpy")
 
 
 def solve(x, y, cost, relaxation, *, max_iter=50_000, tol=1e-15, log_u=None):

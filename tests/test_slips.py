@@ -10,15 +10,15 @@ from scipy.sparse import csr_array
 
 from gwntf import GWNTF
 from gwntf.core import Status
-from gwntf.engines import get_engine
+from gwntf.backends import get_backend
 from gwntf.geometry import place_graph
-from gwntf.problem import NonnegativeTensor
+from gwntf.data import NonnegativeTensor
 from gwntf.transport import TransportLimits
 from gwntf.updates.graph_term import mm_root, penalty, ratio
 from tests import oracles
 from tests.problems import fit, random_graph, random_problem
 
-ENGINE = get_engine("numpy")
+ENGINE = get_backend("numpy")
 
 
 def test_slip_1_printed_graph_gradient_climbs_the_penalty():

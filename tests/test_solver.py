@@ -10,15 +10,15 @@ import pytest
 from sklearn.datasets import load_digits
 
 from gwntf.core import InputError, Status
-from gwntf.engines import get_engine
-from gwntf.problem import NonnegativeTensor, reconstruct, relative_error
-from gwntf.solvers import ProgressBar, Stopping
-from gwntf.solvers.initialization import _rank_one, start_factors
+from gwntf.backends import get_backend
+from gwntf.data import NonnegativeTensor, reconstruct, relative_error
+from gwntf.solver import ProgressBar, Stopping
+from gwntf.solver.initialization import _rank_one, start_factors
 from gwntf.transport import TransportLimits
 from gwntf.updates import RULES, simplex_step
 from tests.problems import fit, random_problem, solve, with_loss
 
-ENGINE = get_engine("numpy")
+ENGINE = get_backend("numpy")
 
 
 def start(problem, **options):
@@ -111,7 +111,7 @@ def test_stopping_ends_all_restarts():
 
 
 def test_restarts_share_kernels_and_graph(monkeypatch):
-    from gwntf.solvers.losses import transport as transport_module
+    from gwntf.losses import transport as transport_module
 
     calls = []
     original = transport_module.build_kernel
@@ -211,7 +211,7 @@ def test_best_rank_one_tensor_is_nonnegative_and_stationary(rng):
 
 
 def test_given_factors_are_the_first_point_of_the_curve():
-    from gwntf.solvers import evaluate
+    from gwntf.solver import evaluate
 
     problem, factors = random_problem((5, 4), seed=0, graph=False)
     result = fit(problem, factors, max_iter=1)
@@ -221,7 +221,7 @@ def test_given_factors_are_the_first_point_of_the_curve():
 
 def test_warm_starts_reach_solved_transports_that_cold_ones_do_not(monkeypatch):
     """Few scalings per step: kept from step to step, they end near the solved problem."""
-    from gwntf.solvers.losses import TransportLoss
+    from gwntf.losses import TransportLoss
 
     problem, factors = random_problem((8, 6, 5), seed=4, reg=0.01, graph=False)
     few = TransportLimits(3, 0.0)

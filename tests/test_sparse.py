@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, neighbor_graph
 from gwntf.core import InputError
-from gwntf.engines import get_engine
-from gwntf.problem import (
+from gwntf.backends import get_backend
+from gwntf.data import (
     KruskalRows,
     SparseTensor,
     as_sparse_tensor,
@@ -23,7 +23,7 @@ from gwntf.problem import (
     relative_error,
     unfold,
 )
-from gwntf.problem.tensor import NonnegativeTensor
+from gwntf.data.tensor import NonnegativeTensor
 
 pydata = pytest.importorskip("sparse")
 
@@ -101,11 +101,11 @@ def test_printed_update_of_sparse_data_equals_that_of_dense_data():
 
 @pytest.mark.parametrize("entries", [64, 700])
 def test_size_of_tiles_changes_nothing(entries, monkeypatch):
-    from gwntf.solvers.losses import sparse as module
+    from gwntf.losses import sparse as module
 
     monkeypatch.setattr(module, "_FEWEST", 3)
     monkeypatch.setattr(module, "_TOGETHER", 2)
-    monkeypatch.setattr("gwntf.engines.numpy_engine.NumpyEngine.block_entries", entries)
+    monkeypatch.setattr("gwntf.backends.numpy_backend.NumpyBackend.block_entries", entries)
     X = counts((13, 6, 5))
     for costs in (["cosine", "grid", "grid"], [None] * 3):
         assert_same_fit(GWNTF(3, costs=costs, graph_reg=0, engine="numpy", **FEW), X)
@@ -303,7 +303,7 @@ def test_reshaping_needs_places_that_can_be_counted():
 
 def test_parts_of_a_sparse_tensor_are_its_samples():
     X = counts((13, 6, 5))
-    tensor = as_sparse_tensor(as_sparse(X), engine=get_engine("cpu"))
+    tensor = as_sparse_tensor(as_sparse(X), engine=get_backend("cpu"))
     np.testing.assert_array_equal(tensor.of(slice(3, 9)).rows.toarray(), X[3:9].reshape(6, -1))
     np.testing.assert_array_equal(tensor.reshape(13, -1).rows.toarray(), X.reshape(13, -1))
     np.testing.assert_allclose(tensor.sample_sums, X.reshape(13, -1).sum(axis=1))

@@ -16,14 +16,14 @@ from scipy.sparse import csr_array
 from gwntf import GNMF, GWNTF, DeviceMemoryError, InputError, neighbor_graph
 from gwntf.core import MissingLibraryError
 from gwntf.datasets import load_digits_tensor
-from gwntf.engines import get_engine, registry
+from gwntf.backends import get_backend, registry
 from gwntf.model_selection import stability_curve
-from gwntf.solvers.losses import sweep as sweep_module
+from gwntf.losses import sweep as sweep_module
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from gwntf.engines.torch import engine as engine_module  # noqa: E402
-from gwntf.engines.torch import memory, sparse  # noqa: E402
+from gwntf.backends.torch import backend as engine_module  # noqa: E402
+from gwntf.backends.torch import memory, sparse  # noqa: E402
 
 
 def digits(count=60):
@@ -202,10 +202,10 @@ def test_the_input_is_not_written_to():
 
 def test_auto_follows_the_data():
     tensor = torch.ones(3, 2)
-    assert get_engine("auto", given=np.ones((3, 2))).name == "cpu"
-    assert get_engine("auto", given=tensor).name == "torch"
-    assert get_engine("auto", given=np.ones((3, 2)), device="cpu").name == "torch"
-    assert get_engine("cpu", given=tensor).name == "cpu"
+    assert get_backend("auto", given=np.ones((3, 2))).name == "cpu"
+    assert get_backend("auto", given=tensor).name == "torch"
+    assert get_backend("auto", given=np.ones((3, 2)), device="cpu").name == "torch"
+    assert get_backend("cpu", given=tensor).name == "cpu"
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_devices_beyond_the_last_are_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(InputError, match=r"device: got 'cuda:2'; expected .* with N below 2"):
-        get_engine("torch", device="cuda:2")
+        get_backend("torch", device="cuda:2")
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_new_samples_of_another_shape_are_refused():
 def test_without_torch_the_engine_says_what_to_install(monkeypatch):
     monkeypatch.setattr(registry, "find_spec", lambda name: None)
     with pytest.raises(MissingLibraryError, match="pip install torch"):
-        get_engine("torch")
+        get_backend("torch")
 
 
 def test_starts_graphs_and_costs_may_be_tensors():
@@ -365,7 +365,7 @@ def test_where_nothing_fits_the_error_names_the_sizes(monkeypatch):
 
 
 def test_memory_that_the_host_refuses_is_told_as_well():
-    engine = get_engine("torch")
+    engine = get_backend("torch")
     with pytest.raises(DeviceMemoryError, match="can't allocate memory"), engine.session(torch.ones(2, 2)):
         torch.empty(2**60, dtype=torch.uint8)
 
@@ -381,7 +381,7 @@ def test_sparse_product_equals_scipy(room, run, monkeypatch):
     full[7:12] = 0
     matrix = csr_array(full)
     dense = rng.random((30, 5))
-    found = get_engine("torch").sparse(matrix, np.float64) @ torch.from_numpy(dense)
+    found = get_backend("torch").sparse(matrix, np.float64) @ torch.from_numpy(dense)
     np.testing.assert_allclose(found.numpy(), matrix @ dense, rtol=1e-13, atol=1e-15)
 
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import gwntf.estimators.parts as parts
 import gwntf.geometry.costs as costs_module
-import gwntf.solvers.long_costs as long_costs
+import gwntf.solver.long_costs as long_costs
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, GwntfWarning, fit_many
 from gwntf.core import (
     CoarseKernelWarning,

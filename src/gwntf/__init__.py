@@ -26,7 +26,7 @@ from gwntf.distances import (
 from gwntf.estimators import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, MiniBatchGWNTF, fit_many, load
 from gwntf.geometry import SeparableCost, neighbor_graph
 from gwntf.readers import read_data
-from gwntf.solvers import Checkpoint, Iteration
+from gwntf.solver import Checkpoint, Iteration
 
 __all__ = [
     "GNCP",

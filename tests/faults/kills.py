@@ -18,10 +18,10 @@ import numpy as np
 
 from gwntf import GWNTF, NCP, Checkpoint
 from gwntf.io import read_document
-from gwntf.solvers import RECORDS
+from gwntf.solver import RECORDS
 
 FITS = (("numpy", 0), ("numpy", 1), ("cpu", 2), ("cpu", 0), ("cpu", 1), ("numpy", 2))
-"""Engine and number of each; a few kills go to the first three."""
+"""Backend and number of each; a few kills go to the first three."""
 
 
 def model(engine: str, number: int, **options):

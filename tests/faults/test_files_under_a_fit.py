@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gwntf import NCP, DataError
-from gwntf.problem import chunks
+from gwntf.data import chunks
 
 SHAPE = (60, 6, 5)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gwntf import NMF
 from gwntf.io import read_document
-from gwntf.solvers import RECORDS
+from gwntf.solver import RECORDS
 
 LONG = """
 import sys

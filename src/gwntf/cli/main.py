@@ -19,7 +19,7 @@ from gwntf.cli.reproduce import reproduce
 from gwntf.cli.transform import add_transform
 from gwntf.cli.voice import complain
 from gwntf.core import DataError, GwntfError
-from gwntf.engines import LOCAL_ENGINES
+from gwntf.backends import LOCAL_ENGINES
 from gwntf.experiments import known_tables
 
 _EPILOG = """\

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from gwntf.cluster.homes import Homes
 from gwntf.cluster.work import Place, called, cut_columns, in_type, join_columns, place_block, read_block
-from gwntf.engines import Engine
-from gwntf.engines.dask.engine import tasks_of
-from gwntf.engines.dask.tasks import Future, Tasks
-from gwntf.problem import ChunkedTensor, NonnegativeTensor, even_pieces
-from gwntf.problem.chunked_tensor import check_entries, chunked_tensor
-from gwntf.problem.chunks import Blocks, Gathered, check_source, fit_dtype, is_dask, seen_dtype
+from gwntf.backends import Backend
+from gwntf.backends.dask.backend import tasks_of
+from gwntf.backends.dask.tasks import Future, Tasks
+from gwntf.data import ChunkedTensor, NonnegativeTensor, even_pieces
+from gwntf.data.chunked_tensor import check_entries, chunked_tensor
+from gwntf.data.chunks import Blocks, Gathered, check_source, fit_dtype, is_dask, seen_dtype
 
 HOST = Place(None, "highest")
 """What is asked of the data before a fit is found on the processors of the workers."""
@@ -85,11 +85,11 @@ class MappedFile:
 
 
 def as_cluster_tensor(
-    X: Any, engine: Engine, *, missing: str = "error", dtype: Any = None, scaled: bool = False
+    X: Any, backend: Backend, *, missing: str = "error", dtype: Any = None, scaled: bool = False
 ) -> ChunkedTensor:
     """Have the workers read a memmap, a zarr array or a Dask array, and check all entries there."""
     check_source(X)
-    kind, tasks = fit_dtype(X, dtype), tasks_of(engine)
+    kind, tasks = fit_dtype(X, dtype), tasks_of(backend)
     seen = seen_dtype(X, kind)
     tasks.check()
     slices, parts = _dask_parts(tasks, X) if is_dask(X) else _parts(tasks, X)
@@ -99,10 +99,10 @@ def as_cluster_tensor(
         for (part, rows), home in zip(parts, homes, strict=True)
     ]
     read: Blocks = ClusterBlocks(tasks, slices, blocks)
-    complete = check_entries(read, kind, engine, missing, scaled)
+    complete = check_entries(read, kind, backend, missing, scaled)
     if seen != kind:
         read = read.prepared(partial(in_type, dtype=kind))
-    return chunked_tensor(read, X.shape, kind, engine, complete)
+    return chunked_tensor(read, X.shape, kind, backend, complete)
 
 
 def _parts(tasks: Tasks, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
@@ -134,7 +134,7 @@ def _dask_parts(tasks: Tasks, X: Any) -> tuple[list[slice], list[tuple[Any, slic
 
 @dataclass(frozen=True)
 class BlockData:
-    """Blocks of samples on the engines of the workers, which samples each has, and where each belongs."""
+    """Blocks of samples on the backends of the workers, which samples each has, and where each belongs."""
 
     tasks: Tasks
     place: Place
@@ -169,7 +169,7 @@ def send_blocks(tasks: Tasks, tensor: NonnegativeTensor) -> ClusterBlocks:
 
 
 def place_blocks(blocks: ClusterBlocks, place: Place) -> BlockData:
-    """Bring blocks to the engines of their workers."""
+    """Bring blocks to the backends of their workers."""
     homes = Homes(blocks.tasks, len(blocks.slices))
     placed = [
         blocks.tasks.submit(place_block, place, block, near=home)

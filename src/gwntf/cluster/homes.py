@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gwntf.engines.dask.tasks import Tasks
+from gwntf.backends.dask.tasks import Tasks
 
 
 class Homes:

@@ -10,10 +10,10 @@ from gwntf.cluster.samples import BlockGraphs
 from gwntf.cluster.squares_work import measure_squares, place_squares, size_of_squares, step_squares
 from gwntf.cluster.work import Place
 from gwntf.core import FloatArray
-from gwntf.engines.dask.tasks import Future
-from gwntf.engines.numpy_engine import NumpyEngine
-from gwntf.problem import other_mode_product
-from gwntf.solvers import ObjectiveTerms
+from gwntf.backends.dask.tasks import Future
+from gwntf.backends.numpy_backend import NumpyBackend
+from gwntf.data import other_mode_product
+from gwntf.solver import ObjectiveTerms
 from gwntf.updates import gram_of, least_squares_factor, other_grams, unit_columns
 
 
@@ -53,7 +53,7 @@ class SquaresIteration:
     def finish(self, rest: Sequence[FloatArray]) -> tuple[list[FloatArray], FloatArray]:
         """Scale columns to length one; what the samples are to be multiplied with."""
         ones = rest[0][:1] * 0 + 1
-        scale, *scaled = unit_columns(NumpyEngine(), [ones, *rest])
+        scale, *scaled = unit_columns(NumpyBackend(), [ones, *rest])
         return scaled, scale[0]
 
     def measure(
@@ -75,15 +75,15 @@ class SquaresIteration:
 
     def advance(self, state: Squared, rest: Sequence[FloatArray]) -> tuple[list[Future], list[FloatArray]]:
         """Update the shared factors in turn here, then the samples where they are."""
-        engine, moved = NumpyEngine(), list(rest)
+        backend, moved = NumpyBackend(), list(rest)
         none = rest[0][:0]
-        with engine.quiet():
-            grams = [state.gram, *(gram_of(engine, factor) for factor in moved)]
+        with backend.quiet():
+            grams = [state.gram, *(gram_of(backend, factor) for factor in moved)]
             for mode in range(1, self._order):
                 product = other_mode_product(state.others, [none, *moved], mode)
                 others = other_grams(grams, mode)
-                moved[mode - 1] = least_squares_factor(engine, moved[mode - 1], product, others, None)
-                grams[mode] = gram_of(engine, moved[mode - 1])
+                moved[mode - 1] = least_squares_factor(backend, moved[mode - 1], product, others, None)
+                grams[mode] = gram_of(backend, moved[mode - 1])
         shared = self._share(moved)
         count = len(state.rows)
         graphs = [None] * count if self._graphs is None else self._graphs.graphs

@@ -15,7 +15,7 @@ from gwntf.cluster.homes import Homes
 from gwntf.cluster.neighbors import smoothness
 from gwntf.cluster.work import Place, taken
 from gwntf.core import FloatArray
-from gwntf.engines.dask.tasks import Future, Tasks
+from gwntf.backends.dask.tasks import Future, Tasks
 from gwntf.geometry import SampleGraph
 
 

@@ -13,8 +13,8 @@ from gwntf.cluster.neighbors import with_neighbors
 from gwntf.cluster.work import Share
 from gwntf.core import FloatArray
 from gwntf.geometry import SampleGraph
-from gwntf.problem import NonnegativeTensor
-from gwntf.solvers.losses import FrobeniusLoss
+from gwntf.data import NonnegativeTensor
+from gwntf.losses import FrobeniusLoss
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Squares:
 
 def place_squares(block: NonnegativeTensor) -> Squares:
     """Place the least-squares loss of a block."""
-    with block.engine.session(None):
-        return Squares(FrobeniusLoss(block.engine, block), block)
+    with block.backend.session(None):
+        return Squares(FrobeniusLoss(block.backend, block), block)
 
 
 def size_of_squares(squares: Squares) -> float:
@@ -44,11 +44,11 @@ def size_of_squares(squares: Squares) -> float:
 
 def measure_squares(squares: Squares, a: FloatArray, rest: Sequence[FloatArray]) -> Share:
     """1/2 |X - X^|^2 of a block, X_(1)' A(1) and A(1)' A(1)."""
-    loss, engine = squares.loss, squares.loss.engine
-    with engine.session(None), engine.quiet():
-        factors = [engine.asarray(factor) for factor in (a, *rest)]
+    loss, backend = squares.loss, squares.loss.backend
+    with backend.session(None), backend.quiet():
+        factors = [backend.asarray(factor) for factor in (a, *rest)]
         found = loss.evaluate(factors)
-        begun, gram = (engine.to_numpy(part) for part in found.carried[:2])
+        begun, gram = (backend.to_numpy(part) for part in found.carried[:2])
         return Share(begun, gram, np.array([float(found.misfit)]))
 
 
@@ -60,8 +60,8 @@ def step_squares(
     lent: Sequence[FloatArray],
 ) -> FloatArray:
     """Update the rows of a block, the other factors having been updated."""
-    loss, engine = squares.loss, squares.loss.engine
-    with engine.session(None), engine.quiet():
-        here = None if graph is None else with_neighbors(engine, graph, a, lent)
-        factors = [engine.asarray(factor) for factor in (a, *rest)]
-        return engine.to_numpy(loss.moved_samples(factors, here))
+    loss, backend = squares.loss, squares.loss.backend
+    with backend.session(None), backend.quiet():
+        here = None if graph is None else with_neighbors(backend, graph, a, lent)
+        factors = [backend.asarray(factor) for factor in (a, *rest)]
+        return backend.to_numpy(loss.moved_samples(factors, here))

@@ -15,11 +15,11 @@ from gwntf.cluster.transport import TransportIteration
 from gwntf.cluster.transport_work import Job
 from gwntf.cluster.work import Place
 from gwntf.core import Array, FloatArray, InputError
-from gwntf.engines import Engine
-from gwntf.engines.dask.engine import DaskEngine
-from gwntf.engines.dask.tasks import Future
-from gwntf.problem import ChunkedTensor, DataTensor, NonnegativeTensor
-from gwntf.solvers import Frobenius, ObjectiveTerms, Problem, Wasserstein
+from gwntf.backends import Backend
+from gwntf.backends.dask.backend import DaskEngine
+from gwntf.backends.dask.tasks import Future
+from gwntf.data import ChunkedTensor, DataTensor, NonnegativeTensor
+from gwntf.solver import Frobenius, ObjectiveTerms, Problem, Wasserstein
 
 CUT_EVERY = 20
 """Iterations after which what is small is brought here and sent anew: a lost worker costs at most so many."""
@@ -60,16 +60,16 @@ class ClusterSteps:
 
     Attributes
     ----------
-    engine : DaskEngine
+    backend : DaskEngine
         Who does what is done here.
     sample_scales : array
         Sizes of blocks of samples, in the unit of the loss.
     """
 
     def __init__(
-        self, engine: DaskEngine, iteration: Iteration, slices: Sequence[slice], scales: FloatArray
+        self, backend: DaskEngine, iteration: Iteration, slices: Sequence[slice], scales: FloatArray
     ) -> None:
-        self.engine, self.sample_scales = engine, scales
+        self.backend, self.sample_scales = backend, scales
         self._iteration, self._slices, self._done = iteration, slices, 0
 
     @property
@@ -93,7 +93,7 @@ class ClusterSteps:
 
     def first(self, factors: Sequence[Array]) -> tuple[tuple[Any, ...], ObjectiveTerms]:
         """Send the sample factor; return what the step from these factors needs, and F."""
-        rows = [self.engine.tasks.put(factors[0][part]) for part in self._slices]
+        rows = [self.backend.tasks.put(factors[0][part]) for part in self._slices]
         state, terms = self._iteration.measure(rows, factors[1:], None)
         return (state,), terms
 
@@ -107,38 +107,38 @@ class ClusterSteps:
         self._done += 1
         if self._done % CUT_EVERY == 0:
             state = self._iteration.cut(state)
-        return [BlockRows(self.engine.tasks, state.rows), *rest], (state,), terms
+        return [BlockRows(self.backend.tasks, state.rows), *rest], (state,), terms
 
 
-def on_cluster(engine: Engine) -> Callable[[Problem, Engine], ClusterSteps]:
-    """Say how a problem is placed, having seen that the engine has a cluster with workers."""
-    if not isinstance(engine, DaskEngine):
-        raise TypeError(f"engine {engine.name!r} has no cluster")
-    engine.tasks.check()
-    return lambda problem, _: place_on_cluster(problem, engine)
+def on_cluster(backend: Backend) -> Callable[[Problem, Backend], ClusterSteps]:
+    """Say how a problem is placed, having seen that the backend has a cluster with workers."""
+    if not isinstance(backend, DaskEngine):
+        raise TypeError(f"engine {backend.name!r} has no cluster")
+    backend.tasks.check()
+    return lambda problem, _: place_on_cluster(problem, backend)
 
 
-def place_on_cluster(problem: Problem, engine: DaskEngine) -> ClusterSteps:
-    """Bring the data of a problem to the cluster of the engine."""
-    place = Place(engine.device, engine.precision)
-    data = _data(problem, engine, place)
+def place_on_cluster(problem: Problem, backend: DaskEngine) -> ClusterSteps:
+    """Bring the data of a problem to the cluster of the backend."""
+    place = Place(backend.device, backend.precision)
+    data = _data(problem, backend, place)
     graphs = _graphs(problem, data)
     iteration: Iteration
     if isinstance(problem.loss, Frobenius):
         iteration = SquaresIteration(place, data, graphs, len(problem.tensor.shape))
-        return ClusterSteps(engine, iteration, data.slices, np.array(iteration.sizes()))
+        return ClusterSteps(backend, iteration, data.slices, np.array(iteration.sizes()))
     if not isinstance(problem.loss, Wasserstein):
         given = f"'dask' with the loss {type(problem.loss).__name__}"
         raise InputError("engine", given, "'auto', or a class with a transport, KL or least-squares loss")
     job = _job(problem.loss, problem.tensor, place)
     iteration = TransportIteration(job, data, graphs, problem.tensor.shape)
-    return ClusterSteps(engine, iteration, data.slices, problem.tensor.sample_sums)
+    return ClusterSteps(backend, iteration, data.slices, problem.tensor.sample_sums)
 
 
-def _data(problem: Problem, engine: DaskEngine, place: Place) -> BlockData:
+def _data(problem: Problem, backend: DaskEngine, place: Place) -> BlockData:
     tensor = problem.tensor
     if isinstance(tensor, NonnegativeTensor):
-        return place_blocks(send_blocks(engine.tasks, tensor), place)
+        return place_blocks(send_blocks(backend.tasks, tensor), place)
     if not isinstance(tensor, ChunkedTensor) or not isinstance(tensor.blocks, ClusterBlocks):
         raise TypeError(f"{type(tensor).__name__} is not on a cluster")
     return place_blocks(tensor.blocks, place)

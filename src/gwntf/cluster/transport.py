@@ -21,10 +21,10 @@ from gwntf.cluster.transport_work import (
 )
 from gwntf.cluster.work import Share, joined, taken
 from gwntf.core import FloatArray
-from gwntf.engines.dask.tasks import Future
-from gwntf.engines.numpy_engine import NumpyEngine
-from gwntf.problem import other_mode_products
-from gwntf.solvers import ObjectiveTerms
+from gwntf.backends.dask.tasks import Future
+from gwntf.backends.numpy_backend import NumpyBackend
+from gwntf.data import other_mode_products
+from gwntf.solver import ObjectiveTerms
 from gwntf.updates import RULES, simplex_step
 
 _LIGHT = 2**26
@@ -178,7 +178,7 @@ class TransportIteration:
         none = np.empty((0, rest[0].shape[1]), rest[0].dtype)
         factors, products = [none, *rest], [none, *other_mode_products(others, [none, *rest])]
         rule = RULES[self._spec.update]
-        return simplex_step(NumpyEngine(), factors, products, self._spec.weight, None, rule, 1)[1:]
+        return simplex_step(NumpyBackend(), factors, products, self._spec.weight, None, rule, 1)[1:]
 
     def cut(self, state: Transported) -> Transported:
         """Send the state anew, so that a lost worker costs only what came after."""

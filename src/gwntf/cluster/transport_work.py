@@ -13,11 +13,11 @@ import numpy as np
 from gwntf.cluster.neighbors import with_neighbors
 from gwntf.cluster.work import Place, Share
 from gwntf.core import Array, FloatArray
-from gwntf.engines import Engine
+from gwntf.backends import Backend
 from gwntf.geometry import Kernel, SampleGraph
-from gwntf.problem import NonnegativeTensor, khatri_rao
-from gwntf.solvers.losses import Wasserstein
-from gwntf.solvers.losses.sweep import DenseColumns, Sweep, Swept, WarmStarts, by_columns, by_samples
+from gwntf.data import NonnegativeTensor, khatri_rao
+from gwntf.losses import Wasserstein
+from gwntf.losses.sweep import DenseColumns, Sweep, Swept, WarmStarts, by_columns, by_samples
 from gwntf.transport import PlanTerms
 from gwntf.updates import RULES
 
@@ -31,7 +31,7 @@ class Job:
     Attributes
     ----------
     place : Place
-        The engine.
+        The backend.
     spec : Wasserstein
         The loss.
     dtype : dtype
@@ -51,16 +51,16 @@ class Job:
     @cached_property
     def kernels(self) -> tuple[Kernel | None, ...]:
         """Built once on every worker."""
-        return self.spec.kernels(self.place.engine, self.dtype)
+        return self.spec.kernels(self.place.backend, self.dtype)
 
     def sweep(self, last: Measured | None, scalings: int) -> Sweep:
         """Return a sweep that starts from copies of the last scalings, so that these stay as they were."""
-        engine = self.place.engine
-        warm = WarmStarts(engine, self.warm)
+        backend = self.place.backend
+        warm = WarmStarts(backend, self.warm)
         for (mode, place), kept in (last.warm if last else {}).items():
-            warm.keep(mode, place, engine.xp.asarray(engine.asarray(kept), copy=True))
+            warm.keep(mode, place, backend.xp.asarray(backend.asarray(kept), copy=True))
         limits = replace(self.spec.limits, max_iter=scalings)
-        return Sweep(engine, self.kernels, self.spec.relaxation, limits, warm, self.spec.transported)
+        return Sweep(backend, self.kernels, self.spec.relaxation, limits, warm, self.spec.transported)
 
 
 @dataclass(frozen=True)
@@ -95,12 +95,12 @@ def measure_samples(
     scalings: int,
 ) -> Measured:
     """Transport a block of samples along all modes but theirs, or find its KL divergence."""
-    engine, sweep = job.place.engine, job.sweep(last, scalings)
-    first, *others = (engine.asarray(factor) for factor in (a, *rest))
-    with engine.session(None), engine.quiet():
+    backend, sweep = job.place.backend, job.sweep(last, scalings)
+    first, *others = (backend.asarray(factor) for factor in (a, *rest))
+    with backend.session(None), backend.quiet():
         swept = by_samples(sweep, block.values, block.observed, first, khatri_rao(others))
-        misfit = 0.0 if sweep.modes else float(engine.xp.sum(swept.by_sample))
-    return _measured(engine, sweep, swept, misfit, len(block.shape))
+        misfit = 0.0 if sweep.modes else float(backend.xp.sum(swept.by_sample))
+    return _measured(backend, sweep, swept, misfit, len(block.shape))
 
 
 def measure_columns(
@@ -113,17 +113,17 @@ def measure_columns(
     scalings: int,
 ) -> Measured:
     """Transport some columns of X_(1) along the samples."""
-    engine, sweep = job.place.engine, job.sweep(last, scalings)
-    first = engine.asarray(a)
-    other = engine.asarray(khatri_rao(list(rest))[columns])
-    with engine.session(None), engine.quiet():
+    backend, sweep = job.place.backend, job.sweep(last, scalings)
+    first = backend.asarray(a)
+    other = backend.asarray(khatri_rao(list(rest))[columns])
+    with backend.session(None), backend.quiet():
         swept = by_columns(sweep, DenseColumns(block.values, block.observed), first, other)
-    return _measured(engine, sweep, swept, 0.0, 1 + len(rest))
+    return _measured(backend, sweep, swept, 0.0, 1 + len(rest))
 
 
-def _measured(engine: Engine, sweep: Sweep, swept: Swept, misfit: float, order: int) -> Measured:
+def _measured(backend: Backend, sweep: Sweep, swept: Swept, misfit: float, order: int) -> Measured:
     """Bring what is small to the host; the numbers are three a mode, and the misfit."""
-    samples, others = (engine.to_numpy(product) for product in swept.products)
+    samples, others = (backend.to_numpy(product) for product in swept.products)
     numbers = np.zeros(3 * order + 1)
     for mode, terms in swept.terms.items():
         numbers[3 * mode : 3 * mode + 3] = [float(part) for part in terms.parts]
@@ -141,7 +141,7 @@ def numbered_terms(numbers: FloatArray, transported: Sequence[int]) -> tuple[Pla
 
 def resting(measured: Measured, place: Place) -> Measured:
     """Return what the next step needs of it, in NumPy."""
-    warm = {key: place.engine.to_numpy(kept) for key, kept in measured.warm.items()}
+    warm = {key: place.backend.to_numpy(kept) for key, kept in measured.warm.items()}
     return Measured(measured.samples, warm, None)
 
 
@@ -157,7 +157,7 @@ def tied_step(
     job: Job, a: FloatArray, w: FloatArray, graph: SampleGraph, lent: Sequence[FloatArray]
 ) -> FloatArray:
     """One step of the rule on the rows of a block."""
-    engine, rule = job.place.engine, RULES[job.spec.update]
-    with engine.session(None), engine.quiet():
-        here = with_neighbors(engine, graph, a, lent)
-        return engine.to_numpy(rule(engine, engine.asarray(a), engine.asarray(w), job.spec.weight, here))
+    backend, rule = job.place.backend, RULES[job.spec.update]
+    with backend.session(None), backend.quiet():
+        here = with_neighbors(backend, graph, a, lent)
+        return backend.to_numpy(rule(backend, backend.asarray(a), backend.asarray(w), job.spec.weight, here))

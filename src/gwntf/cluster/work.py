@@ -1,6 +1,6 @@
 """What the workers do: pure functions of a block of the data, its part of the sample factor, and small matrices.
 
-Whatever travels is a NumPy array; data and scalings lie on the engine of the worker. What is large says how large it is
+Whatever travels is a NumPy array; data and scalings lie on the backend of the worker. What is large says how large it is
 (`__sizeof__`), so that the scheduler leaves it where it is.
 """
 
@@ -14,22 +14,22 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import FloatArray
-from gwntf.engines import Engine, get_engine
-from gwntf.problem import NonnegativeTensor
-from gwntf.problem.chunks import read
+from gwntf.backends import Backend, get_backend
+from gwntf.data import NonnegativeTensor
+from gwntf.data.chunks import read
 
 
 @dataclass(frozen=True)
 class Place:
-    """With which engine the workers compute."""
+    """With which backend the workers compute."""
 
     device: str | None
     precision: str
 
     @cached_property
-    def engine(self) -> Engine:
+    def backend(self) -> Backend:
         """Made where it is first asked for."""
-        return get_engine("auto", device=self.device, precision=self.precision)
+        return get_backend("auto", device=self.device, precision=self.precision)
 
     def __reduce__(self) -> Any:
         return Place, (self.device, self.precision)
@@ -52,26 +52,26 @@ class Share:
 
 
 def called(function: Callable[..., Any], block: NonnegativeTensor, *arguments: Any) -> Any:
-    """Call a function with a block, in the session of its engine."""
-    with block.engine.session(None):
+    """Call a function with a block, in the session of its backend."""
+    with block.backend.session(None):
         return function(block, *arguments)
 
 
 def read_block(place: Place, source: Any, rows: slice, dtype: np.dtype[Any]) -> NonnegativeTensor:
     """Read some samples of a source, as they are."""
-    return NonnegativeTensor(place.engine.asarray(read(source, rows), dtype), None, place.engine)
+    return NonnegativeTensor(place.backend.asarray(read(source, rows), dtype), None, place.backend)
 
 
 def in_type(block: NonnegativeTensor, dtype: np.dtype[Any]) -> NonnegativeTensor:
     """Bring a block into another number type."""
-    return replace(block, values=block.engine.asarray(block.values, dtype))
+    return replace(block, values=block.backend.asarray(block.values, dtype))
 
 
 def place_block(place: Place, block: NonnegativeTensor) -> NonnegativeTensor:
-    """Bring a block to the engine of the worker."""
-    engine = place.engine
-    observed = None if block.observed is None else engine.asarray(block.observed)
-    return NonnegativeTensor(engine.asarray(block.values), observed, engine)
+    """Bring a block to the backend of the worker."""
+    backend = place.backend
+    observed = None if block.observed is None else backend.asarray(block.observed)
+    return NonnegativeTensor(backend.asarray(block.values), observed, backend)
 
 
 def cut_columns(block: NonnegativeTensor, columns: slice) -> tuple[FloatArray, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.utils import check_random_state
 
 from gwntf.core import FloatArray, InputError
-from gwntf.problem import reconstruct
+from gwntf.data import reconstruct
 
 
 def make_kruskal_tensor(

@@ -10,7 +10,7 @@ import numpy as np
 from gwntf.core import FloatArray, InputError
 from gwntf.distances.columns import Distance
 from gwntf.geometry import CostSpec, check_cost, check_costs, resolve_costs
-from gwntf.problem import NonnegativeTensor, as_tensor, unfold
+from gwntf.data import NonnegativeTensor, as_tensor, unfold
 
 
 def wasserstein_matrix_distance(

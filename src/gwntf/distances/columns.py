@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gwntf.core import FloatArray, InputError, Relaxation
 from gwntf.distances.plans import Plans
-from gwntf.engines import get_engine
+from gwntf.backends import get_backend
 from gwntf.geometry import Cost, build_kernel
 from gwntf.transport import Scaled, TransportLimits, kl_columns, plan_terms, scale
 
@@ -65,14 +65,14 @@ class Distance:
             matrix = cost if isinstance(cost, np.ndarray) else cost.to_matrix()
             return np.array([self._exact(x, y, matrix) for x, y in zip(X.T, Y.T, strict=True)])
         solved = self.plans(X, Y, cost).scaled
-        values: FloatArray = plan_terms(get_engine("numpy"), solved, X, Y, self._relaxation).total
+        values: FloatArray = plan_terms(get_backend("numpy"), solved, X, Y, self._relaxation).total
         return values
 
     def plans(self, X: FloatArray, Y: FloatArray, cost: Cost) -> Plans:
         """Entropic plans from every column of X to the same column of Y, both float64; `reg` is positive."""
-        engine = get_engine("numpy")
-        kernel = build_kernel(cost, self.reg, engine, np.float64)
-        solved = scale(engine, kernel, X, Y, self._relaxation, max_iter=self.max_iter, tol=self.tol)
+        backend = get_backend("numpy")
+        kernel = build_kernel(cost, self.reg, backend, np.float64)
+        solved = scale(backend, kernel, X, Y, self._relaxation, max_iter=self.max_iter, tol=self.tol)
         self._warn_unless_settled(solved, Y, self._relaxation.psi)
         return Plans(cost, self.reg, kernel, solved)
 
@@ -104,7 +104,7 @@ class Distance:
         for weight, marginal, wanted in zip(
             weights, (plan.sum(axis=1), plan.sum(axis=0)), (a, b), strict=True
         ):
-            value += weight * kl_columns(get_engine("numpy"), marginal[:, None], wanted[:, None])[0]
+            value += weight * kl_columns(get_backend("numpy"), marginal[:, None], wanted[:, None])[0]
         return float(mass * value)
 
     def _warn_unless_settled(self, solved: Scaled, Y: FloatArray, psi: float) -> None:

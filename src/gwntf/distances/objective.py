@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import Relaxation
-from gwntf.engines import get_engine
+from gwntf.backends import get_backend
 from gwntf.geometry import check_costs, check_graph, resolve_costs
-from gwntf.problem import as_factors, as_real_array, as_tensor
-from gwntf.solvers import ObjectiveTerms, Problem, Wasserstein, evaluate
+from gwntf.data import as_factors, as_real_array, as_tensor
+from gwntf.solver import ObjectiveTerms, Problem, Wasserstein, evaluate
 from gwntf.transport import TransportLimits
 
 
@@ -64,4 +64,4 @@ def objective(
     ready = None if graph is None else check_graph(graph, shape[0])
     relaxation = Relaxation(reg, reg_m_data, reg_m_model)
     loss = Wasserstein(resolve_costs(specs, tensor), relaxation, TransportLimits(max_iter, tol))
-    return evaluate(Problem(tensor, loss, ready, graph_reg), checked, get_engine("numpy"))
+    return evaluate(Problem(tensor, loss, ready, graph_reg), checked, get_backend("numpy"))

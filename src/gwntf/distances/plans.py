@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gwntf.core import FloatArray
-from gwntf.engines import get_engine
+from gwntf.backends import get_backend
 from gwntf.geometry import Cost, Kernel
 from gwntf.transport import Scaled
 
@@ -56,7 +56,7 @@ class Plans:
         -------
         (I, M) array
         """
-        with get_engine("numpy").quiet():
+        with get_backend("numpy").quiet():
             arrived = self.kernel.log_matmul(self.scaled.log_v + np.log(places)[:, None])
             means: FloatArray = np.exp(self.scaled.log_u + arrived - np.log(self.scaled.data_marginal))
         return means

@@ -10,7 +10,7 @@ import numpy as np
 from gwntf.core import FloatArray, InputError
 from gwntf.distances.columns import Distance
 from gwntf.geometry import NAMED_COSTS, check_cost, resolve_cost
-from gwntf.problem import NonnegativeTensor, as_real_array, as_tensor
+from gwntf.data import NonnegativeTensor, as_real_array, as_tensor
 
 
 def wasserstein_distance(

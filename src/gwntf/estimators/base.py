@@ -17,13 +17,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from gwntf.core import Array, InputError
-from gwntf.engines import ENGINES, PRECISIONS, Engine, get_engine
+from gwntf.backends import ENGINES, PRECISIONS, Backend, get_backend
 from gwntf.estimators.checkpointing import as_checkpoint, keeper_of
 from gwntf.estimators.fitted import Fitted
 from gwntf.estimators.labels import ASSIGN_LABELS, Training, check_clusters
 from gwntf.estimators.notices import tell_alone, tell_empty_components, tell_status, tell_uneven
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples, estimator_data
-from gwntf.problem import (
+from gwntf.data import (
     ChunkedTensor,
     DataTensor,
     KruskalRows,
@@ -32,7 +32,7 @@ from gwntf.problem import (
     check_unscaled,
     check_values,
 )
-from gwntf.solvers import (
+from gwntf.solver import (
     INITS,
     Callback,
     Checkpoint,
@@ -207,7 +207,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
                     model._keep(result, problem.tensor, scale, engine, X)
         keeper.close()
 
-    def _state(self, X: Any, engine: Engine) -> tuple[Problem, Array]:
+    def _state(self, X: Any, engine: Backend) -> tuple[Problem, Array]:
         """Check everything and state the problem; also return the scale of every sample."""
         raw = self._tensor(X, engine, reset=True)
         shape = raw.shape
@@ -229,7 +229,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         self._prepare_start(tensor)
         return problem, scale
 
-    def _keep(self, result: Result, tensor: DataTensor, scale: Array, engine: Engine, X: Any) -> None:
+    def _keep(self, result: Result, tensor: DataTensor, scale: Array, engine: Backend, X: Any) -> None:
         """Keep what was found, and warn where the fit had not settled."""
         self._hold(result.factors, tensor, scale, engine, X)
         self.objective_, self.objective_curve_ = result.objective, result.objective_curve
@@ -239,7 +239,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         tell_empty_components([engine.to_numpy(factor) for factor in result.factors])
 
     def _hold(
-        self, factors: Sequence[Array], tensor: DataTensor, scale: Array, engine: Engine, X: Any
+        self, factors: Sequence[Array], tensor: DataTensor, scale: Array, engine: Backend, X: Any
     ) -> None:
         """Keep factors, as X was given, and forget what was found from others."""
         for name in ("labels_", "components_"):
@@ -319,11 +319,11 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
 
     # --- the parts ------------------------------------------------------------------------------------------
 
-    def _engine(self, given: Any) -> Engine:
+    def _engine(self, given: Any) -> Backend:
         """Return the engine for these data."""
-        return get_engine(self.engine, device=self.device, precision=self.precision, given=given)
+        return get_backend(self.engine, device=self.device, precision=self.precision, given=given)
 
-    def _placing(self, engine: Engine) -> Callable[[Problem, Engine], Iterations]:
+    def _placing(self, engine: Backend) -> Callable[[Problem, Backend], Iterations]:
         """Say how a problem is placed: here, or on the cluster of the engine."""
         if engine.name != "dask":
             return placed_steps
@@ -331,7 +331,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
 
         return on_cluster(engine)
 
-    def _tensor(self, X: Any, engine: Engine, *, reset: bool) -> DataTensor:
+    def _tensor(self, X: Any, engine: Backend, *, reset: bool) -> DataTensor:
         """Check X, bring it to the engine and fold its rows."""
         dtype = self.dtype or engine.default_dtype
         scaled = self.sample_norm is not None

@@ -9,11 +9,11 @@ import numpy as np
 
 from gwntf._version import __version__
 from gwntf.core import Array
-from gwntf.engines import Engine
+from gwntf.backends import Backend
 from gwntf.estimators.records import MODEL_RECORDS, SESSION
 from gwntf.io import fingerprint
-from gwntf.problem import ChunkedTensor, DataTensor, SparseTensor
-from gwntf.solvers import Checkpoint, Keeper, Problem, checkpoints
+from gwntf.data import ChunkedTensor, DataTensor, SparseTensor
+from gwntf.solver import Checkpoint, Keeper, Problem, checkpoints
 
 
 def as_checkpoint(given: Any) -> Checkpoint | None:
@@ -25,7 +25,7 @@ def as_checkpoint(given: Any) -> Checkpoint | None:
 
 
 def keeper_of(
-    models: Sequence[Any], checkpoint: Checkpoint | None, problem: Problem, scale: Array, engine: Engine
+    models: Sequence[Any], checkpoint: Checkpoint | None, problem: Problem, scale: Array, engine: Backend
 ) -> Keeper:
     """Return what writes the checkpoint of the fits of some models that differ in their random numbers alone."""
     if checkpoint is None:

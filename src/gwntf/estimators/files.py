@@ -15,7 +15,7 @@ from gwntf.estimators.mini_batch import MiniBatchGWNTF
 from gwntf.estimators.records import MODEL_RECORDS, SESSION
 from gwntf.geometry import NearFarCost, TrainingSamples, check_cost
 from gwntf.io import read_document, write_document
-from gwntf.solvers import ObjectiveTerms
+from gwntf.solver import ObjectiveTerms
 
 KNOWN: dict[str, type[Factorization]] = {
     cls.__name__: cls for cls in (GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, MiniBatchGWNTF)

@@ -14,11 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from gwntf.core import Array, FloatArray, InputError
-from gwntf.engines import Engine, is_foreign, to_host
+from gwntf.backends import Backend, is_foreign, to_host
 from gwntf.estimators.labels import Training, assign, check_clusters, nearest_label
 from gwntf.estimators.notices import tell
 from gwntf.geometry import Ties
-from gwntf.problem import (
+from gwntf.data import (
     DataTensor,
     KruskalRows,
     SparseTensor,
@@ -26,7 +26,7 @@ from gwntf.problem import (
     check_unscaled,
     khatri_rao,
 )
-from gwntf.solvers import LossSpec, Problem, Stopping, project
+from gwntf.solver import LossSpec, Problem, Stopping, project
 
 
 class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
@@ -46,11 +46,11 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     _seen: Training
 
     @abstractmethod
-    def _engine(self, given: Any) -> Engine:
+    def _engine(self, given: Any) -> Backend:
         """Return the engine for these data."""
 
     @abstractmethod
-    def _tensor(self, X: Any, engine: Engine, *, reset: bool) -> DataTensor:
+    def _tensor(self, X: Any, engine: Backend, *, reset: bool) -> DataTensor:
         """Check X, bring it to the engine and fold its rows."""
 
     @property
@@ -248,7 +248,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         except InputError:  # so many clusters cannot be told apart, and `predict` will say so
             return rows, None
 
-    def _model(self, engine: Engine, embedding: Array) -> Array:
+    def _model(self, engine: Backend, embedding: Array) -> Array:
         """Return the model of embedded samples, in the wider of the two number types and in the layout of X."""
         components = engine.asarray(self.components_)
         wide = np.result_type(engine.dtype(embedding), engine.dtype(components))
@@ -266,7 +266,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             raise InputError("X", "a sparse array, whose entries all count as observed", "a dense array")
         return tensor.filled(self._rows(embedding, scale, tensor)).reshape(-1, *self._layout)
 
-    def _embed(self, X: Any, engine: Engine) -> tuple[Array, Array, DataTensor]:
+    def _embed(self, X: Any, engine: Backend) -> tuple[Array, Array, DataTensor]:
         """Embedding and scale of new samples, and the samples as a tensor."""
         check_is_fitted(self)
         raw = self._tensor(X, engine, reset=False)

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from gwntf.core import FloatArray, InputError, Status
-from gwntf.engines import Engine
+from gwntf.backends import Backend
 from gwntf.estimators.base import Constraints
 from gwntf.estimators.notices import tell, tell_empty_components
 from gwntf.estimators.parts import PerModeTransport
@@ -25,8 +25,8 @@ from gwntf.estimators.sklearn_compat import (
     take_samples,
 )
 from gwntf.geometry import CostSpec
-from gwntf.problem import DataTensor, as_factors, pieces
-from gwntf.solvers import (
+from gwntf.data import DataTensor, as_factors, pieces
+from gwntf.solver import (
     Callback,
     Iteration,
     ObjectiveTerms,
@@ -216,7 +216,7 @@ class MiniBatchGWNTF(PerModeTransport):
         return sum(values), sum(sizes)
 
     def _batch(
-        self, X: Any, engine: Engine, *, first: bool, rng: np.random.RandomState
+        self, X: Any, engine: Backend, *, first: bool, rng: np.random.RandomState
     ) -> tuple[DataTensor, Any]:
         """Check a batch, and begin if it is the first one; return it normalised, and the scale of its samples."""
         raw = self._tensor(X, engine, reset=first)
@@ -251,7 +251,7 @@ class MiniBatchGWNTF(PerModeTransport):
     def _default_costs(self, shape: tuple[int, ...]) -> Any:
         return [None, *["grid"] * (len(shape) - 1)]
 
-    def _learn(self, tensor: DataTensor, engine: Engine) -> tuple[Any, ObjectiveTerms]:
+    def _learn(self, tensor: DataTensor, engine: Backend) -> tuple[Any, ObjectiveTerms]:
         """Embed a batch and fit it, take its numerators into the means; return the embedding and F there."""
         problem = Problem(tensor, self._loss_of_new_samples())
         rest = self._shared_on(engine, tensor)
@@ -281,7 +281,7 @@ class MiniBatchGWNTF(PerModeTransport):
             for mean, total in zip(raised, sums, strict=True)
         ]
 
-    def _shared_on(self, engine: Engine, tensor: DataTensor) -> list[Any]:
+    def _shared_on(self, engine: Backend, tensor: DataTensor) -> list[Any]:
         return [engine.asarray(factor, tensor.dtype) for factor in self._shared()]
 
     def _embed_all(self, X: Any) -> None:

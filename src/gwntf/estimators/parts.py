@@ -31,8 +31,8 @@ from gwntf.geometry import (
     neighbor_graph,
 )
 from gwntf.geometry.costs import COMPARED_COSTS, SAMPLE_MODE_LIMIT
-from gwntf.problem import ChunkedTensor, DataTensor, NonnegativeTensor, SparseTensor, fold_samples
-from gwntf.solvers import INITS, UPDATES, Frobenius, LossSpec, Wasserstein, resolve_long_costs, with_mass_of
+from gwntf.data import ChunkedTensor, DataTensor, NonnegativeTensor, SparseTensor, fold_samples
+from gwntf.solver import INITS, UPDATES, Frobenius, LossSpec, Wasserstein, resolve_long_costs, with_mass_of
 from gwntf.transport import TransportLimits
 
 _MOST = 16

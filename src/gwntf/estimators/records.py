@@ -8,7 +8,7 @@ import numpy as np
 
 from gwntf.geometry import NearFarCost, SeparableCost, TrainingSamples
 from gwntf.io import Record, Records
-from gwntf.solvers import RECORDS
+from gwntf.solver import RECORDS
 
 SESSION = ("callbacks", "progress", "checkpoint")
 """Parameters that belong to a session and not to a model: they are not written, and a loaded model has the defaults."""

@@ -13,8 +13,8 @@ from sklearn.utils.validation import _num_samples as count_samples
 from sklearn.utils.validation import validate_data
 
 from gwntf.core import InputError
-from gwntf.engines import Engine, is_foreign, to_host
-from gwntf.problem import (
+from gwntf.backends import Backend, is_foreign, to_host
+from gwntf.data import (
     SparseTensor,
     as_chunked_tensor,
     as_sparse_tensor,
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def estimator_data(
-    estimator: Any, X: Any, *, engine: Engine, reset: bool, missing: str, dtype: str | None, scaled: bool
+    estimator: Any, X: Any, *, engine: Backend, reset: bool, missing: str, dtype: str | None, scaled: bool
 ) -> Any:
     """Check X for any order of at least two, note or compare its features, and bring it to the engine.
 
@@ -95,7 +95,7 @@ def take_samples(X: Any, index: NDArray[np.intp]) -> Any:
     return X[index] if hasattr(X, "shape") and not hasattr(X, "iloc") else _safe_indexing(X, index)
 
 
-def _typed(engine: Engine, values: Any, dtype: str | None, scaled: bool) -> Any:
+def _typed(engine: Backend, values: Any, dtype: str | None, scaled: bool) -> Any:
     """Bring an array of the engine into a number type that holds it."""
     if "float" in str(values.dtype):  # of NumPy or torch, which knows types that NumPy does not
         xp, rows = engine.xp, values.reshape(values.shape[0], -1)
@@ -106,7 +106,7 @@ def _typed(engine: Engine, values: Any, dtype: str | None, scaled: bool) -> Any:
 
 
 def _sparse_data(
-    estimator: Any, X: Any, *, engine: Engine, reset: bool, dtype: str | None, scaled: bool
+    estimator: Any, X: Any, *, engine: Backend, reset: bool, dtype: str | None, scaled: bool
 ) -> SparseTensor:
     """Check a sparse array and note or compare its features."""
     if engine.name in ("torch", "dask"):

@@ -13,7 +13,7 @@ def environment(device: str | None = None) -> dict[str, str]:
     found = {"gwntf": __version__, "python": platform.python_version(), "machine": platform.machine()}
     packages = ["numpy", "scipy", "scikit-learn"]
     if device is not None:
-        from gwntf.engines.torch.arrays import device_name
+        from gwntf.backends.torch.arrays import device_name
 
         found["device"] = device_name(device)
         packages += ["torch", "triton"]

@@ -64,7 +64,7 @@ def run_table(
         Folder of results, one file per run; each appears whole, so that a killed table goes on where it
         stopped.
     engine, device : str, optional
-        Engine of every factorization, and its device. On a device all seeds of a method are fitted by one process, and
+        Backend of every factorization, and its device. On a device all seeds of a method are fitted by one process, and
         labelled by all.
     jobs : int, optional
         Processes; by default one per core. Each gets its share of the cores for its own threads.

@@ -19,7 +19,7 @@ from sklearn.preprocessing import normalize
 
 from gwntf.core import FloatArray, GwntfError
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
-from gwntf.engines import to_host
+from gwntf.backends import to_host
 from gwntf.estimators.graph_choice import choose_graph
 from gwntf.estimators.graph_cut import clearest
 from gwntf.estimators.labels import assign, check_clusters
@@ -28,8 +28,8 @@ from gwntf.experiments.environment import environment
 from gwntf.experiments.table import FOREIGN, Method
 from gwntf.geometry import check_costs, neighbor_graph, resolve_costs
 from gwntf.io import atomic_path
-from gwntf.problem import as_tensor, normalise_samples
-from gwntf.solvers import Iteration
+from gwntf.data import as_tensor, normalise_samples
+from gwntf.solver import Iteration
 
 PROTOCOL = 4
 """To be raised whenever the same run would give another result than before: cached runs are then done anew."""

@@ -1,6 +1,6 @@
 """Costs between the entries of a mode, the kernels that follow from them, and the graph on the samples.
 
-May import `problem`, `engines` and `core`. Start with `costs`, then `kernels` (objects that apply
+May import `problem`, `backends` and `core`. Start with `costs`, then `kernels` (objects that apply
 themselves); `near_far` and its kernel are for modes too long for all pairs, `graph` stands
 alone, and `ties` joins new samples to it.
 """

@@ -12,7 +12,7 @@ import numpy as np
 from gwntf.core import FloatArray, InputError
 from gwntf.geometry.near_far import NearFarCost
 from gwntf.geometry.pairwise import distances_of, pairwise_distances
-from gwntf.problem import ChunkedTensor, DataTensor, SparseTensor, as_real_array, unfold
+from gwntf.data import ChunkedTensor, DataTensor, SparseTensor, as_real_array, unfold
 
 CostFunction: TypeAlias = Callable[[DataTensor, int], FloatArray]
 

@@ -11,7 +11,7 @@ from sklearn.preprocessing import normalize
 from gwntf.core import FloatArray
 from gwntf.geometry.pairwise import near_one
 from gwntf.geometry.stored import neighbor_cosines
-from gwntf.problem import ChunkedTensor, DataTensor, NonnegativeTensor, SparseTensor
+from gwntf.data import ChunkedTensor, DataTensor, NonnegativeTensor, SparseTensor
 
 GRAPH_WEIGHTS = ("binary", "cosine", "self-tuning")
 

@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 
 from gwntf.core import FloatArray, InputError
 from gwntf.geometry.neighbors import directions, sparse_directions
-from gwntf.problem import ChunkedTensor, DataTensor, NonnegativeTensor, SparseTensor, as_real_array
+from gwntf.data import ChunkedTensor, DataTensor, NonnegativeTensor, SparseTensor, as_real_array
 
 GRAPH_METRICS = (
     "cosine",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse, triu
 
 from gwntf.core import Array, FloatArray, InputError
-from gwntf.engines import Engine, get_engine
+from gwntf.backends import Backend, get_backend
 from gwntf.geometry.edge_weights import GRAPH_WEIGHTS, SCALE_NEIGHBOR, Ends, edge_weights
 from gwntf.geometry.features import (
     GRAPH_METRICS,
@@ -23,7 +23,7 @@ from gwntf.geometry.features import (
 from gwntf.geometry.neighbors import nearest_rows
 from gwntf.geometry.pairwise import NOISE, pairwise_distances, row_length
 from gwntf.geometry.stored import stored_features
-from gwntf.problem import (
+from gwntf.data import (
     ChunkedTensor,
     DataTensor,
     NonnegativeTensor,
@@ -41,13 +41,13 @@ _BLOCK_ENTRIES = 2**24
 
 @dataclass(frozen=True)
 class SampleGraph:
-    """A graph on the engine, with its weight mu in the objective.
+    """A graph on the backend, with its weight mu in the objective.
 
     Attributes
     ----------
     weight : float
         mu, `graph_reg` of the public classes.
-    matrix : engine's sparse matrix
+    matrix : the backend's sparse matrix
         V, symmetric; ``matrix @ A`` is the only product needed.
     degree : (N, 1) array
         d_i = sum_j V_ij.
@@ -131,7 +131,7 @@ def _as_samples(X: Any, missing: str) -> DataTensor:
         return as_sparse_tensor(X)
     whole, streamed = whole_or_streamed(X)
     if streamed:
-        return as_chunked_tensor(X, get_engine("numpy"), missing=missing)
+        return as_chunked_tensor(X, get_backend("numpy"), missing=missing)
     return as_tensor(whole, missing=missing)
 
 
@@ -164,16 +164,16 @@ def check_graph(graph: Any, n_samples: int) -> csr_array:
     return _tidy(matrix)
 
 
-def place_graph(graph: csr_array, weight: float, engine: Engine, dtype: Any) -> SampleGraph:
-    """Bring a graph to the engine, with degrees and edges ready for the updates."""
+def place_graph(graph: csr_array, weight: float, backend: Backend, dtype: Any) -> SampleGraph:
+    """Bring a graph to the backend, with degrees and edges ready for the updates."""
     upper = triu(graph, k=1).tocoo()
     degree = np.asarray(graph.sum(axis=1)).reshape(-1, 1)
     edges = (
-        engine.asarray(upper.row.astype(np.int64)),
-        engine.asarray(upper.col.astype(np.int64)),
-        engine.asarray(upper.data, np.float64),
+        backend.asarray(upper.row.astype(np.int64)),
+        backend.asarray(upper.col.astype(np.int64)),
+        backend.asarray(upper.data, np.float64),
     )
-    return SampleGraph(float(weight), engine.sparse(graph, dtype), engine.asarray(degree, dtype), edges)
+    return SampleGraph(float(weight), backend.sparse(graph, dtype), backend.asarray(degree, dtype), edges)
 
 
 def _tidy(graph: csr_array) -> csr_array:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gwntf.core import Array, FloatArray
-from gwntf.engines import DenseForm, Engine, ExponentialForm, KernelForm, SeparableForm
+from gwntf.backends import DenseForm, Backend, ExponentialForm, KernelForm, SeparableForm
 from gwntf.geometry.costs import Cost, SeparableCost
 from gwntf.geometry.near_far import NearFarCost
 from gwntf.geometry.near_far_kernel import NearFarKernel
@@ -63,7 +63,7 @@ class DenseKernel(Retyped):
 
     Parameters
     ----------
-    engine : Engine
+    backend : Backend
         Where it lives.
     log_kernel : ndarray of shape (I, I)
         -lam*C - 1, in float64.
@@ -71,23 +71,23 @@ class DenseKernel(Retyped):
         Precision of the products.
     """
 
-    def __init__(self, engine: Engine, log_kernel: FloatArray, dtype: Any) -> None:
-        self._engine, self._log_kernel, self._dtype = engine, log_kernel, np.dtype(dtype)
+    def __init__(self, backend: Backend, log_kernel: FloatArray, dtype: Any) -> None:
+        self._backend, self._log_kernel, self._dtype = backend, log_kernel, np.dtype(dtype)
         self.size = len(log_kernel)
         self.shift, self.whole = lifting_shift(float(log_kernel.min()), float(log_kernel.max()), dtype)
         self.offsets = split_shift(self.shift, dtype)
 
     def _at(self, dtype: Any) -> DenseKernel:
-        return DenseKernel(self._engine, self._log_kernel, dtype)
+        return DenseKernel(self._backend, self._log_kernel, dtype)
 
     @cached_property
     def _matrix(self) -> Array:
-        with self._engine.quiet():
-            return self._engine.asarray(np.exp(self._log_kernel + self.shift), self._dtype)
+        with self._backend.quiet():
+            return self._backend.asarray(np.exp(self._log_kernel + self.shift), self._dtype)
 
     @cached_property
     def _log_matrix(self) -> Array:
-        return self._engine.asarray(self._log_kernel, self._dtype)
+        return self._backend.asarray(self._log_kernel, self._dtype)
 
     @cached_property
     def _form(self) -> DenseForm | ExponentialForm:
@@ -106,7 +106,7 @@ class DenseKernel(Retyped):
     def dense_form(self) -> DenseForm:
         """Return K as a matrix."""
         symmetric = np.array_equal(self._log_kernel, self._log_kernel.T)
-        return DenseForm(self._matrix, self._matrix if symmetric else self._engine.asarray(self._matrix.T))
+        return DenseForm(self._matrix, self._matrix if symmetric else self._backend.asarray(self._matrix.T))
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:
         """exp(s) K V, or exp(s) K' V."""
@@ -114,7 +114,7 @@ class DenseKernel(Retyped):
 
     def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:
         """log(K exp(log V)), row by row of K so that no I x I x M array arises."""
-        xp = self._engine.xp
+        xp = self._backend.xp
         log_kernel = self._log_matrix.T if transposed else self._log_matrix
         return xp.stack([log_sum_exp(xp, log_kernel[i, :, None] + log_v, 0) for i in range(self.size)])
 
@@ -164,15 +164,15 @@ class SeparableKernel:
         return v
 
 
-def build_kernel(cost: Cost, reg: float, engine: Engine, dtype: Any) -> Kernel:
+def build_kernel(cost: Cost, reg: float, backend: Backend, dtype: Any) -> Kernel:
     """Return K = exp(-C/reg - 1) for a cost, in the form that the cost allows."""
     if isinstance(cost, NearFarCost):
-        return NearFarKernel(engine, cost, reg, dtype)
+        return NearFarKernel(backend, cost, reg, dtype)
     if isinstance(cost, SeparableCost):
         first, *rest = cost.axes
         axes = [-first / reg - 1, *(-axis / reg for axis in rest)]
-        return SeparableKernel(tuple(DenseKernel(engine, axis, dtype) for axis in axes), dtype)
-    return DenseKernel(engine, -cost / reg - 1, dtype)
+        return SeparableKernel(tuple(DenseKernel(backend, axis, dtype) for axis in axes), dtype)
+    return DenseKernel(backend, -cost / reg - 1, dtype)
 
 
 def _common_ratio(log_kernel: FloatArray) -> float | None:

@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray
 from gwntf.geometry.neighbors import directions, nearest_rows
-from gwntf.problem import pieces
+from gwntf.data import pieces
 
 N_NEAR = 40
 """Neighbours of each element whose costs are exact."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from gwntf.core import Array, FloatArray
-from gwntf.engines import Engine, NearFarForm
+from gwntf.backends import Backend, NearFarForm
 from gwntf.geometry.near_far import NearFarCost
 from gwntf.geometry.number_types import Retyped, lifting_shift, log_sum_exp, split_shift
 
@@ -27,14 +27,14 @@ class NearFarKernel(Retyped):
     where the sparse part adds what the exact kernel has above it.
     """
 
-    def __init__(self, engine: Engine, cost: NearFarCost, reg: float, dtype: Any) -> None:
-        self._engine, self._cost, self._reg, self._dtype = engine, cost, reg, np.dtype(dtype)
+    def __init__(self, backend: Backend, cost: NearFarCost, reg: float, dtype: Any) -> None:
+        self._backend, self._cost, self._reg, self._dtype = backend, cost, reg, np.dtype(dtype)
         self.size = cost.size
         self.shift, self.whole = lifting_shift(-2 * float(cost.half.max()) / reg - 1, -1.0, dtype)
         self.offsets = split_shift(self.shift, dtype)
 
     def _at(self, dtype: Any) -> NearFarKernel:
-        return NearFarKernel(self._engine, self._cost, self._reg, dtype)
+        return NearFarKernel(self._backend, self._cost, self._reg, dtype)
 
     @cached_property
     def _field(self) -> FloatArray:
@@ -70,11 +70,11 @@ class NearFarKernel(Retyped):
         return NearFarForm(
             order,
             bounds,
-            self._engine.asarray(field, self._dtype),
-            self._engine.asarray(field.T, self._dtype),
+            self._backend.asarray(field, self._dtype),
+            self._backend.asarray(field.T, self._dtype),
             np.concatenate([[0], np.cumsum(counts)]),
             place[excess.indices],
-            self._engine.asarray(excess.data, self._dtype),
+            self._backend.asarray(excess.data, self._dtype),
         )
 
     def form(self) -> NearFarForm:
@@ -88,7 +88,7 @@ class NearFarKernel(Retyped):
         A cluster lies on a shelf, or on several if it has more than twice the mean size, so that all shelves have the
         same width and one product serves all of them; in an empty slot the far field is zero.
         """
-        engine, cost = self._engine, self._cost
+        backend, cost = self._backend, self._cost
         sizes = np.diff(cost.bounds)
         width = min(int(sizes.max()), -(-2 * self.size // len(sizes)))
         counts = -(-sizes // width)
@@ -101,10 +101,10 @@ class NearFarKernel(Retyped):
         element[slot] = cost.order
         back = np.argsort(cost.order)
         return (
-            engine.asarray(field.reshape(shelves, width, shelves), self._dtype),
-            engine.asarray(element),
-            engine.asarray(slot[back]),
-            engine.sparse(csr_array(self._excess[back][:, back]), self._dtype),
+            backend.asarray(field.reshape(shelves, width, shelves), self._dtype),
+            backend.asarray(element),
+            backend.asarray(slot[back]),
+            backend.sparse(csr_array(self._excess[back][:, back]), self._dtype),
         )
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:  # noqa: ARG002
@@ -116,9 +116,9 @@ class NearFarKernel(Retyped):
 
     def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:  # noqa: ARG002
         """log(K exp(log V)), a block of rows of K at a time."""
-        xp = self._engine.xp
-        order = self._engine.asarray(self._cost.order)
-        back = self._engine.asarray(np.argsort(self._cost.order))
+        xp = self._backend.xp
+        order = self._backend.asarray(self._cost.order)
+        back = self._backend.asarray(np.argsort(self._cost.order))
         log_v = log_v[order]
         everywhere = np.arange(self.size)
         step = max(1, _BLOCK_ENTRIES // (self.size * log_v.shape[1]))
@@ -126,7 +126,7 @@ class NearFarKernel(Retyped):
         for start in range(0, self.size, step):
             rows = everywhere[start : start + step]
             log_kernel = self._log_rows(rows, everywhere)
-            terms = self._engine.asarray(log_kernel, self._dtype)[:, :, None] + log_v[None]
+            terms = self._backend.asarray(log_kernel, self._dtype)[:, :, None] + log_v[None]
             blocks.append(log_sum_exp(xp, terms, 1))
         return xp.concat(blocks)[back]
 

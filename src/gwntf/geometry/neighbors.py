@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 from gwntf.core import FloatArray
 from gwntf.geometry.pairwise import near_one
-from gwntf.problem import pieces
+from gwntf.data import pieces
 
 _log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from gwntf.core import FloatArray
 from gwntf.geometry import neighbors
 from gwntf.geometry.features import COMPARED, GraphMetric, block_features
 from gwntf.geometry.near_far import Points
-from gwntf.problem import ChunkedTensor, NonnegativeTensor, pieces, temporary_rows
+from gwntf.data import ChunkedTensor, NonnegativeTensor, pieces, temporary_rows
 
 _BATCH, _PART_ENTRIES = 4096, 2**21
 

@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from gwntf.core import Array, FloatArray, InputError
-from gwntf.engines import Engine
+from gwntf.backends import Backend
 from gwntf.geometry.edge_weights import GRAPH_WEIGHTS, SCALE_NEIGHBOR, Ends, edge_weights, observed_rows
 from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, check_complete, graph_features
 from gwntf.geometry.graph import nearest_samples
 from gwntf.geometry.neighbors import nearest_of
 from gwntf.geometry.pairwise import NOISE, pairwise_distances, row_length
-from gwntf.problem import NonnegativeTensor
+from gwntf.data import NonnegativeTensor
 
 _BLOCK_ENTRIES = 2**24
 
 
 @dataclass(frozen=True)
 class SampleTies:
-    """Ties on the engine: (mu/2) sum_j v_j |a - a_j|^2 = (mu/2) (d |a - s/d|^2 + rest) for every new sample.
+    """Ties on the backend: (mu/2) sum_j v_j |a - a_j|^2 = (mu/2) (d |a - s/d|^2 + rest) for every new sample.
 
     Attributes
     ----------
@@ -62,17 +62,17 @@ class Ties:
     embedding: Array
     weight: float
 
-    def place(self, engine: Engine, dtype: Any, samples: slice) -> SampleTies:
-        """Find what some of the new samples need, on the engine."""
-        xp, part = engine.xp, self.matrix[samples]
-        matrix, rows = engine.sparse(part, np.float64), engine.asarray(self.embedding, np.float64)
-        pull, degree = matrix @ rows, engine.asarray(part.sum(axis=1).reshape(-1, 1), np.float64)
+    def place(self, backend: Backend, dtype: Any, samples: slice) -> SampleTies:
+        """Find what some of the new samples need, on the backend."""
+        xp, part = backend.xp, self.matrix[samples]
+        matrix, rows = backend.sparse(part, np.float64), backend.asarray(self.embedding, np.float64)
+        pull, degree = matrix @ rows, backend.asarray(part.sum(axis=1).reshape(-1, 1), np.float64)
         centre = pull / xp.where(degree > 0, degree, xp.ones_like(degree))
         rest = matrix @ xp.sum(rows * rows, axis=1)[:, None] - xp.sum(pull * centre, axis=1)[:, None]
         return SampleTies(
             self.weight,
-            engine.asarray(pull, dtype),
-            engine.asarray(degree, dtype),
+            backend.asarray(pull, dtype),
+            backend.asarray(degree, dtype),
             centre,
             xp.clip(rest[:, 0], 0, None),
         )

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gwntf.core import InputError
-from gwntf.engines import is_foreign, to_host
+from gwntf.backends import is_foreign, to_host
 
 _DEEPEST = 16
 

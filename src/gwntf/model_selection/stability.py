@@ -18,7 +18,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 
 from gwntf.core import FloatArray, InputError
-from gwntf.engines import to_host
+from gwntf.backends import to_host
 from gwntf.estimators.base import Factorization
 
 _TOLERANCE = 0.02

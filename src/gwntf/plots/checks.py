@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gwntf.core import FloatArray, InputError
-from gwntf.engines import to_host
-from gwntf.problem import as_real_array, masked_to_nan
+from gwntf.backends import to_host
+from gwntf.data import as_real_array, masked_to_nan
 
 
 def check_model(model: Any) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import FloatArray, InputError
-from gwntf.engines import to_host
+from gwntf.backends import to_host
 from gwntf.plots.checks import check_model
 from gwntf.plots.frames import check_axes, new_axes
-from gwntf.problem import as_real_array
+from gwntf.data import as_real_array
 
 _LEGEND = 20
 """Classes up to which there is a legend."""

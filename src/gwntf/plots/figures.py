@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import FloatArray
-from gwntf.engines import to_host
+from gwntf.backends import to_host
 from gwntf.plots.checks import check_model, choose_components
 from gwntf.plots.frames import require_matplotlib
 from gwntf.plots.panels import plot_images, plot_objective

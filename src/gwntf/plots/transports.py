@@ -11,7 +11,7 @@ import numpy as np
 from gwntf.core import FloatArray, InputError
 from gwntf.distances import Distance
 from gwntf.distances.plans import Plans
-from gwntf.problem import as_tensor, fold, normalise_samples, unfold
+from gwntf.data import as_tensor, fold, normalise_samples, unfold
 
 _MAX_ITER, _TOL = 10_000, 1e-7
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import DataError, InputError
-from gwntf.problem import fold_samples
+from gwntf.data import fold_samples
 from gwntf.readers.apart import NUMBERS, RefusedError
 from gwntf.readers.images import SUFFIXES, read_images
 from gwntf.readers.matlab import read_hdf5, read_mat

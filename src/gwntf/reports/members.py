@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gwntf.core import FloatArray
-from gwntf.engines import to_host
+from gwntf.backends import to_host
 
 _ROWS = 30
 _COLUMNS = 14

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gwntf._version import __version__
 from gwntf.core import Status
-from gwntf.engines import to_host
+from gwntf.backends import to_host
 from gwntf.estimators.records import SESSION
 from gwntf.evaluation import clustering_scores
 from gwntf.plots import (

@@ -1,6 +1,6 @@
 """The transport step: entropic unbalanced transport of every fiber of a mode at once.
 
-May import `geometry`, `problem`, `engines` and `core`, and speaks to arrays only through the engine. Start
+May import `geometry`, `problem`, `backends` and `core`, and speaks to arrays only through the backend. Start
 with `scaling` (the loop), then `fibers` (a mode of a tensor, tile by tile) and `terms` (what it costs).
 """
 

@@ -10,7 +10,7 @@ import math
 from typing import Any, Protocol
 
 from gwntf.core import Array
-from gwntf.engines import Engine
+from gwntf.backends import Backend
 from gwntf.geometry import Kernel
 
 
@@ -53,8 +53,8 @@ class Plain:
     other's image under the kernel, the marginals, are what they were, and all is far from the ends of the number type.
     """
 
-    def __init__(self, engine: Engine, kernel: Kernel, tiny: float) -> None:
-        self._xp: Any = engine.xp
+    def __init__(self, backend: Backend, kernel: Kernel, tiny: float) -> None:
+        self._xp: Any = backend.xp
         self._kernel = kernel
         self._tiny = tiny
         self._offsets = kernel.offsets
@@ -103,8 +103,8 @@ class Plain:
 class Log:
     """Logarithms: nothing overflows, at the price of an exponential for every pair of entries."""
 
-    def __init__(self, engine: Engine, kernel: Kernel) -> None:
-        self._xp: Any = engine.xp
+    def __init__(self, backend: Backend, kernel: Kernel) -> None:
+        self._xp: Any = backend.xp
         self._kernel = kernel
 
     def raised(self, values: Array, power: float, side: int) -> Array:  # noqa: ARG002

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gwntf.core import Array, InputError, Relaxation
-from gwntf.engines import Engine, StackTask, StackTransport
+from gwntf.backends import Backend, StackTask, StackTransport
 from gwntf.geometry import Kernel
-from gwntf.problem.algebra import split_shape
+from gwntf.data.algebra import split_shape
 from gwntf.transport.scaling import CHECK_EVERY, scale
 from gwntf.transport.terms import PlanTerms, plan_terms
 
@@ -35,7 +35,7 @@ class ModeTransport:
     Attributes
     ----------
     terms : PlanTerms
-        Sums over all fibers, on the engine.
+        Sums over all fibers, on the backend.
     by_leading : (I_1 * ... * I_{n-1},) array
         W summed over the fibers that share their place on the axes before the mode, in float64.
     """
@@ -45,7 +45,7 @@ class ModeTransport:
 
 
 def transport_mode(
-    engine: Engine,
+    backend: Backend,
     kernel: Kernel,
     data: Array,
     model: Array,
@@ -62,7 +62,7 @@ def transport_mode(
 
     Parameters
     ----------
-    engine, kernel, relaxation, limits
+    backend, kernel, relaxation, limits
         See `scaling.scale`.
     data, model : tensors
         X and X^, of one shape.
@@ -81,14 +81,14 @@ def transport_mode(
     keep = log_u is not None
     held = log_u if log_u is not None else marginal
     stacks = tuple(tensor.reshape(*shape) for tensor in (data, model, held, marginal))
-    by_leading = engine.xp.zeros_like(stacks[0][:, 0, 0], dtype=engine.xp.float64)
+    by_leading = backend.xp.zeros_like(stacks[0][:, 0, 0], dtype=backend.xp.float64)
     sums = PlanTerms(0.0, 0.0, 0.0)
-    job = _Job(engine, kernel, relaxation, limits, share, warm, keep)
+    job = _Job(backend, kernel, relaxation, limits, share, warm, keep)
     for tile, terms in job.tiles(stacks):
         rows = tile[0]
-        totals = engine.xp.reshape(terms.total, (rows.stop - rows.start, -1))
-        by_leading[rows] += engine.xp.sum(totals, axis=1)
-        sums = sums + PlanTerms(*(engine.xp.sum(part) for part in terms.parts))
+        totals = backend.xp.reshape(terms.total, (rows.stop - rows.start, -1))
+        by_leading[rows] += backend.xp.sum(totals, axis=1)
+        sums = sums + PlanTerms(*(backend.xp.sum(part) for part in terms.parts))
     return ModeTransport(sums, by_leading)
 
 
@@ -99,7 +99,7 @@ class _Job:
     Stacks are (X, X^, log U, marginal); log U is read if `warm` and written if `keep`.
     """
 
-    engine: Engine
+    backend: Backend
     kernel: Kernel
     relaxation: Relaxation
     limits: TransportLimits
@@ -110,7 +110,7 @@ class _Job:
     def tiles(self, stacks: tuple[Array, ...]) -> Iterator[tuple[tuple[slice, slice], PlanTerms]]:
         """Solve all fibers and yield what those of each tile cost."""
         before, length, after = stacks[0].shape
-        compiled = self.engine.stack_transport(self.kernel.form, length, before * after)
+        compiled = self.backend.stack_transport(self.kernel.form, length, before * after)
         if compiled is None:
             yield from self._by_tiles(stacks)
             return
@@ -119,10 +119,10 @@ class _Job:
     def _by_tiles(self, stacks: tuple[Array, ...]) -> Iterator[tuple[tuple[slice, slice], PlanTerms]]:
         """Solve tile after tile with `scale`."""
         shape = stacks[0].shape
-        for tile in _tiles(shape, self.engine.tile_columns(shape[1])):
+        for tile in _tiles(shape, self.backend.tile_columns(shape[1])):
             x, y, start = (_gather(stack, tile) for stack in stacks[:3])
             solved = scale(
-                self.engine,
+                self.backend,
                 self.kernel,
                 x,
                 y,
@@ -134,7 +134,7 @@ class _Job:
             _scatter(stacks[3], tile, self.share * solved.model_marginal, add=True)
             if self.keep:
                 _scatter(stacks[2], tile, solved.log_u, add=False)
-            yield tile, plan_terms(self.engine, solved, x, y, self.relaxation)
+            yield tile, plan_terms(self.backend, solved, x, y, self.relaxation)
 
     def _compiled(self, compiled: StackTransport, stacks: tuple[Array, ...]) -> Array:
         """Solve whole stacks at once and return the terms of every fiber; what was not held climbs on."""
@@ -150,19 +150,19 @@ class _Job:
             CHECK_EVERY,
         )
         terms, sound = compiled(stacks, task)
-        rest = () if sound is None else self.engine.xp.nonzero(~sound)[0]
+        rest = () if sound is None else self.backend.xp.nonzero(~sound)[0]
         if len(rest):
             self._solve_rest(stacks, terms, rest)
         return terms
 
     def _solve_rest(self, stacks: tuple[Array, ...], terms: Array, columns: Array) -> None:
         """Solve some fibers in float64: compiled again if they came in less, else with `scale` on logarithms."""
-        xp = self.engine.xp
+        xp = self.backend.xp
         p, q = columns // stacks[0].shape[2], columns % stacks[0].shape[2]
         x, y, log_u = (xp.astype(stack[p, :, q].T[None], xp.float64) for stack in stacks[:3])
         wide = (x, y, log_u, xp.zeros_like(x))
         climber = replace(self, kernel=self.kernel.astype("float64"), share=1.0, keep=True)
-        again = self.engine.stack_transport(climber.kernel.form, x.shape[1], x.shape[2])
+        again = self.backend.stack_transport(climber.kernel.form, x.shape[1], x.shape[2])
         if stacks[0].dtype != xp.float64 and again is not None:
             terms[:, columns] = climber._compiled(again, wide)
         else:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gwntf.core import Array, Relaxation
-from gwntf.engines import Engine
+from gwntf.backends import Backend
 from gwntf.geometry import Kernel
 from gwntf.transport.domains import Domain, Log, Plain
 
@@ -47,7 +47,7 @@ class Scaled:
 
 
 def scale(
-    engine: Engine,
+    backend: Backend,
     kernel: Kernel,
     x: Array,
     y: Array,
@@ -61,7 +61,7 @@ def scale(
 
     Parameters
     ----------
-    engine : Engine
+    backend : Backend
         Owner of the arrays.
     kernel : Kernel
         Shared by all columns, in the precision of `x`.
@@ -83,14 +83,14 @@ def scale(
     Scaled
         In the precision of `x`.
     """
-    xp = engine.xp
+    xp = backend.xp
     given = [x, y] if log_u is None else [x, y, log_u]
-    if engine.blind:
-        return _scale_blindly(engine, kernel, given, relaxation, max_iter, tol)
+    if backend.blind:
+        return _scale_blindly(backend, kernel, given, relaxation, max_iter, tol)
     todo = _where(xp, (xp.sum(x, axis=0) > 0) & (xp.sum(y, axis=0) > 0))
     found = None if todo.shape[0] == x.shape[1] else _nothing(xp, x)
-    with engine.quiet():
-        for domain, dtype in _rungs(engine, kernel, x.dtype):
+    with backend.quiet():
+        for domain, dtype in _rungs(backend, kernel, x.dtype):
             if todo.shape[0] == 0:
                 break
             whole = found is None
@@ -106,16 +106,16 @@ def scale(
 
 
 def _scale_blindly(
-    engine: Engine, kernel: Kernel, given: Sequence[Array], relaxation: Relaxation, max_iter: int, tol: float
+    backend: Backend, kernel: Kernel, given: Sequence[Array], relaxation: Relaxation, max_iter: int, tol: float
 ) -> Scaled:
     """Solve without ever looking at a number, as in a recorded function: every column does the same.
 
     Columns that do not hold are solved again in float64, a fixed number of them at most. The marginals of those that
     then still do not hold are not numbers, which whoever sums them up will see.
     """
-    xp, (x, y) = engine.xp, given[:2]
+    xp, (x, y) = backend.xp, given[:2]
     full = (xp.sum(x, axis=0) > 0) & (xp.sum(y, axis=0) > 0)
-    (domain, dtype), *rungs = _rungs(engine, kernel, x.dtype)
+    (domain, dtype), *rungs = _rungs(backend, kernel, x.dtype)
     solved, sound = _solve(xp, domain, given, relaxation, max_iter, tol, _loop_blindly)
     if dtype != xp.float64:
         some = xp.argsort(sound | ~full, stable=True)[: max(_FEWEST, x.shape[1] // _PART)]
@@ -138,16 +138,16 @@ def _nothing(xp: Any, x: Array) -> tuple[Array, ...]:
     return tuple(xp.full_like(x, fill) for fill in (-math.inf, -math.inf, 0.0, 0.0))
 
 
-def _rungs(engine: Engine, kernel: Kernel, dtype: Any) -> list[tuple[Domain, Any]]:
+def _rungs(backend: Backend, kernel: Kernel, dtype: Any) -> list[tuple[Domain, Any]]:
     """Ladder of number systems, from the fastest to the safest."""
-    xp = engine.xp
+    xp = backend.xp
     wide = kernel.astype("float64")
     rungs: list[tuple[Domain, Any]] = [
-        (Plain(engine, wide, float(xp.finfo(xp.float64).smallest_normal)), xp.float64),
-        (Log(engine, wide), xp.float64),
+        (Plain(backend, wide, float(xp.finfo(xp.float64).smallest_normal)), xp.float64),
+        (Log(backend, wide), xp.float64),
     ]
     if dtype != xp.float64:
-        rungs.insert(0, (Plain(engine, kernel, float(xp.finfo(dtype).smallest_normal)), dtype))
+        rungs.insert(0, (Plain(backend, kernel, float(xp.finfo(dtype).smallest_normal)), dtype))
     return rungs
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gwntf.core import Array, Relaxation
-from gwntf.engines import Engine
+from gwntf.backends import Backend
 from gwntf.transport.scaling import Scaled
 
 
@@ -51,39 +51,39 @@ class PlanTerms:
         return self.transport + self.data + self.model
 
 
-def plan_terms(engine: Engine, solved: Scaled, x: Array, y: Array, relaxation: Relaxation) -> PlanTerms:
+def plan_terms(backend: Backend, solved: Scaled, x: Array, y: Array, relaxation: Relaxation) -> PlanTerms:
     """Return the terms of W for every column, summed in float64.
 
     An exact marginal (an infinite weight) has no term, since the scaling holds it, unless there is nothing to hold
     it with: then no plan is possible and the term is infinite.
     """
-    xp = engine.xp
-    with engine.quiet():
+    xp = backend.xp
+    with backend.quiet():
         entropy = (
             _sum(xp, _weighted(xp, solved.data_marginal, solved.log_u))
             + _sum(xp, _weighted(xp, solved.model_marginal, solved.log_v))
             - _sum(xp, solved.model_marginal)
         )
-    data = _marginal_term(engine, relaxation.reg_m_data, solved.data_marginal, x)
-    model = _marginal_term(engine, relaxation.reg_m_model, solved.model_marginal, y)
+    data = _marginal_term(backend, relaxation.reg_m_data, solved.data_marginal, x)
+    model = _marginal_term(backend, relaxation.reg_m_model, solved.model_marginal, y)
     return PlanTerms(relaxation.reg * entropy, data, model)
 
 
-def kl_columns(engine: Engine, a: Array, b: Array) -> Array:
+def kl_columns(backend: Backend, a: Array, b: Array) -> Array:
     """KL(a | b) = sum a log(a/b) - a + b of every column, summed in float64."""
-    xp = engine.xp
-    with engine.quiet():
+    xp = backend.xp
+    with backend.quiet():
         logs = _weighted(xp, a, xp.log(a) - xp.log(b))
         return _sum(xp, logs) - _sum(xp, a) + _sum(xp, b)
 
 
-def _marginal_term(engine: Engine, weight: float, marginal: Array, wanted: Array) -> Array:
+def _marginal_term(backend: Backend, weight: float, marginal: Array, wanted: Array) -> Array:
     if math.isinf(weight):
-        xp = engine.xp
+        xp = backend.xp
         mass = _sum(xp, wanted)
         broken = (mass > 0) & (_sum(xp, marginal) == 0)
         return xp.where(broken, xp.full_like(mass, math.inf), xp.zeros_like(mass))
-    return weight * kl_columns(engine, marginal, wanted)
+    return weight * kl_columns(backend, marginal, wanted)
 
 
 def _weighted(xp: Any, mass: Array, logs: Array) -> Array:

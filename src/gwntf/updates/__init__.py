@@ -1,6 +1,6 @@
 """The factor step: what to do with the factors once the target of the model is known.
 
-May import `geometry`, `problem`, `engines` and `core`, and speaks to arrays only through the engine. Start
+May import `geometry`, `problem`, `backends` and `core`, and speaks to arrays only through the backend. Start
 with `kl`; one file per loss: `kl` (the KL-CP problem that the transports leave) and `frobenius`; `graph_term`
 is the penalty on the samples.
 """

@@ -12,7 +12,7 @@ from operator import mul
 from typing import NamedTuple
 
 from gwntf.core import Array
-from gwntf.engines import Engine
+from gwntf.backends import Backend
 from gwntf.geometry import SampleGraph, SampleTies
 
 
@@ -24,9 +24,9 @@ class Pull(NamedTuple):
     degree: Array
 
 
-def gram_of(engine: Engine, factor: Array) -> Array:
+def gram_of(backend: Backend, factor: Array) -> Array:
     """Return A(n)' A(n), in float64."""
-    wide = engine.xp.astype(factor, engine.xp.float64, copy=False)
+    wide = backend.xp.astype(factor, backend.xp.float64, copy=False)
     return wide.T @ wide
 
 
@@ -36,14 +36,14 @@ def other_grams(grams: Sequence[Array], mode: int) -> Array:
 
 
 def ratio_parts(
-    engine: Engine, a: Array, grams: Array, graph: SampleGraph | SampleTies | Pull | None
+    backend: Backend, a: Array, grams: Array, graph: SampleGraph | SampleTies | Pull | None
 ) -> tuple[Array | None, Array]:
     """Return mu V A, or None without a graph, and A(n) G + mu D A, made positive, given G of `other_grams`.
 
     For new samples V A is s, the sum over their ties to training samples, whose rows stay; for some of the samples
     it is known beforehand.
     """
-    xp = engine.xp
+    xp = backend.xp
     attraction, denominator = None, a @ xp.astype(grams, a.dtype, copy=False)
     if graph is not None:
         attraction = graph.weight * (graph.matrix @ a if isinstance(graph, SampleGraph) else graph.pull)
@@ -57,19 +57,19 @@ def ratio_step(a: Array, product: Array, attraction: Array | None, denominator: 
 
 
 def least_squares_factor(
-    engine: Engine,
+    backend: Backend,
     a: Array,
     product: Array,
     grams: Array,
     graph: SampleGraph | SampleTies | Pull | None,
 ) -> Array:
     """Return the next A(n), given X_(n) A(-n) and G of `other_grams`."""
-    return ratio_step(a, product, *ratio_parts(engine, a, grams, graph))
+    return ratio_step(a, product, *ratio_parts(backend, a, grams, graph))
 
 
-def unit_columns(engine: Engine, factors: Sequence[Array]) -> list[Array]:
+def unit_columns(backend: Backend, factors: Sequence[Array]) -> list[Array]:
     """Scale columns to Euclidean length one, all scale moved to the first factor; empty ones stay."""
-    xp = engine.xp
+    xp = backend.xp
     samples, *rest = factors
     scaled = []
     for factor in rest:

@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gwntf.core import Array
-from gwntf.engines import Engine
+from gwntf.backends import Backend
 from gwntf.geometry import SampleGraph
 from gwntf.updates.graph_term import SampleRule
 
 
-def ratio_to_model(engine: Engine, target: Array, model: Array) -> Array:
+def ratio_to_model(backend: Backend, target: Array, model: Array) -> Array:
     """Psi_bar / X^, zero where both vanish."""
-    xp = engine.xp
+    xp = backend.xp
     return target / xp.clip(model, float(xp.finfo(model.dtype).smallest_normal), None)
 
 
 def simplex_step(
-    engine: Engine,
+    backend: Backend,
     factors: Sequence[Array],
     products: Sequence[Array],
     b: float,
@@ -38,17 +38,17 @@ def simplex_step(
     numerator itself where there is no graph.
     """
     w, *rest = [a * m for a, m in zip(factors, products, strict=True)]
-    moved = [_on_simplex(engine, new, old) for new, old in zip(rest, factors[1:], strict=True)]
+    moved = [_on_simplex(backend, new, old) for new, old in zip(rest, factors[1:], strict=True)]
     if graph is None:
         return [w, *moved]
     a = factors[0]
     for _ in range(inner_iter):
-        a = rule(engine, a, w, b, graph)
+        a = rule(backend, a, w, b, graph)
     return [a, *moved]
 
 
 def printed_factor(
-    engine: Engine,
+    backend: Backend,
     factors: Sequence[Array],
     product: Array,
     mode: int,
@@ -58,25 +58,25 @@ def printed_factor(
     """Factor n as printed: from (Psi_n / X^)_(n) A(-n), unconstrained, V and D exchanged in the graph term."""
     a = factors[mode]
     numerator = beta * product
-    denominator = beta * other_masses(engine, factors, mode)
+    denominator = beta * other_masses(backend, factors, mode)
     if mode == 0 and graph is not None:
         numerator = numerator + graph.weight * graph.degree * a
         denominator = denominator + graph.weight * (graph.matrix @ a)
     return a * numerator / denominator
 
 
-def other_masses(engine: Engine, factors: Sequence[Array], mode: int) -> Array:
+def other_masses(backend: Backend, factors: Sequence[Array], mode: int) -> Array:
     """1' A(-n): for every component, the product of the column sums of all factors but one."""
-    product = engine.xp.ones_like(factors[0][0, :])
+    product = backend.xp.ones_like(factors[0][0, :])
     for other, factor in enumerate(factors):
         if other != mode:
-            product = product * engine.xp.sum(factor, axis=0)
+            product = product * backend.xp.sum(factor, axis=0)
     return product
 
 
-def _on_simplex(engine: Engine, new: Array, old: Array) -> Array:
+def _on_simplex(backend: Backend, new: Array, old: Array) -> Array:
     """Columns divided by their sums; a component without mass keeps its old column."""
-    xp = engine.xp
+    xp = backend.xp
     sums = xp.sum(new, axis=0)
     safe = xp.where(sums > 0, sums, xp.ones_like(sums))
     return xp.where(sums > 0, new / safe, old)

@@ -1,0 +1,291 @@
+"""K V for every form of kernel, on a tile that lies row by row in a flat buffer.
+
+`apply` and `apply_transposed` are chosen by the type of the kernel while the caller is compiled. Inner loops run over
+neighbouring numbers of one row, and outputs never overlap inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from gwntf.backends.cpu.powers import FLAGS
+from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, NearFarForm, SeparableForm
+
+LOOSE: dict[str, Any] = {
+    "fastmath": FLAGS | {"reassoc"},
+    "error_model": "numpy",
+    "nogil": True,
+}
+
+
+T = 128
+"""Columns of a tile."""
+
+
+def tile_width(form: KernelForm, length: int) -> int:
+    """How many columns a tile has: T, but fewer where a recursion runs along so many rows that they leave the cache."""
+    if not isinstance(form, ExponentialForm):
+        return T
+    return int(min(T, max(16, 2**17 // length // 16 * 16)))
+
+
+def scratch_size(form: KernelForm) -> int:
+    """How many numbers `apply` needs beside a tile."""
+    if isinstance(form, SeparableForm):
+        sizes = [axis.size if isinstance(axis, ExponentialForm) else len(axis.matrix) for axis in form.axes]
+        cells = math.prod(sizes)
+        return (cells + max(cells // sizes[0], 2 * max(sizes))) * T
+    if isinstance(form, NearFarForm):
+        places, clusters = form.field.shape
+        return int(clusters * (group_size(places, clusters) + 1)) * T
+    return T
+
+
+@njit(**LOOSE)
+def multiply_dense(K, top, left, rows, columns, V, B):
+    """B = K V for T columns and a part of K, four of its rows and columns at a time; K lies in rows."""
+    even_rows, even = rows - rows % 4, columns - columns % 4
+    B[: rows * T] = B.dtype.type(0)
+    for i in range(0, even_rows, 4):
+        b = i * T
+        k0, k1, k2, k3 = K[top + i], K[top + i + 1], K[top + i + 2], K[top + i + 3]
+        for k in range(0, even, 4):
+            p = left + k
+            a00, a01, a02, a03 = k0[p], k0[p + 1], k0[p + 2], k0[p + 3]
+            a10, a11, a12, a13 = k1[p], k1[p + 1], k1[p + 2], k1[p + 3]
+            a20, a21, a22, a23 = k2[p], k2[p + 1], k2[p + 2], k2[p + 3]
+            a30, a31, a32, a33 = k3[p], k3[p + 1], k3[p + 2], k3[p + 3]
+            v = k * T
+            for t in range(T):
+                v0, v1, v2, v3 = V[v + t], V[v + T + t], V[v + 2 * T + t], V[v + 3 * T + t]
+                B[b + t] += a00 * v0 + a01 * v1 + a02 * v2 + a03 * v3
+                B[b + T + t] += a10 * v0 + a11 * v1 + a12 * v2 + a13 * v3
+                B[b + 2 * T + t] += a20 * v0 + a21 * v1 + a22 * v2 + a23 * v3
+                B[b + 3 * T + t] += a30 * v0 + a31 * v1 + a32 * v2 + a33 * v3
+        for k in range(even, columns):
+            a0, a1, a2, a3 = k0[left + k], k1[left + k], k2[left + k], k3[left + k]
+            v = k * T
+            for t in range(T):
+                v0 = V[v + t]
+                B[b + t] += a0 * v0
+                B[b + T + t] += a1 * v0
+                B[b + 2 * T + t] += a2 * v0
+                B[b + 3 * T + t] += a3 * v0
+    for i in range(even_rows, rows):
+        for k in range(columns):
+            add_row(K[top + i, left + k], V, k * T, B, i * T)
+
+
+@njit(**LOOSE)
+def multiply_wide(K, size, V, B, width, work):
+    """B = K V for rows of any multiple of T numbers, T of them at a time."""
+    if width == T:
+        multiply_dense(K, 0, 0, size, size, V, B)
+        return
+    part, out = work[: size * T], work[size * T : 2 * size * T]
+    for left in range(0, width, T):
+        for i in range(size):
+            copy_row(V, i * width + left, part, i * T)
+        multiply_dense(K, 0, 0, size, size, part, out)
+        for i in range(size):
+            copy_row(out, i * T, B, i * width + left)
+
+
+@njit(**LOOSE)
+def copy_row(V, v, B, b):
+    """Copy T numbers."""
+    row, out = V[v : v + T], B[b : b + T]
+    for t in range(T):
+        out[t] = row[t]
+
+
+@njit(**LOOSE)
+def add_row(a, V, v, B, b):
+    """Add a times T numbers of one row to another."""
+    row, out = V[v : v + T], B[b : b + T]
+    for t in range(T):
+        out[t] += a * row[t]
+
+
+@njit(**LOOSE)
+def multiply_exponential(scale, ratio, V, B, size, width, work):
+    """B_i = scale * sum_k ratio^|i-k| V_k in two recursive passes over the rows."""
+    acc = work[:width]
+    acc[:] = V.dtype.type(0)
+    for i in range(size):
+        row = V[i * width : i * width + width]
+        out = B[i * width : i * width + width]
+        for t in range(width):
+            a = row[t] + ratio * acc[t]
+            acc[t] = a
+            out[t] = a
+    acc[:] = V.dtype.type(0)
+    for q in range(size):
+        i = size - 1 - q
+        row = V[i * width : i * width + width]
+        out = B[i * width : i * width + width]
+        for t in range(width):
+            a = ratio * acc[t]
+            out[t] = scale * (out[t] + a)
+            acc[t] = row[t] + a
+
+
+@njit(**LOOSE)
+def multiply_near_far(kernel, V, B, work):
+    """B = K V, in the order of places: sums over clusters seen from every other, their field, then near pairs."""
+    places, clusters = kernel.field.shape
+    group = group_size(places, clusters)
+    sums, seen = work[: clusters * group * T], work[clusters * group * T : clusters * (group + 1) * T]
+    for first in range(0, clusters, group):
+        last = min(first + group, clusters)
+        for d in range(clusters):
+            low, high = kernel.bounds[d], kernel.bounds[d + 1]
+            part, out = V[low * T : high * T], sums[d * group * T :]
+            multiply_dense(kernel.transposed, first, low, last - first, high - low, part, out)
+        for c in range(first, last):
+            low, high = kernel.bounds[c], kernel.bounds[c + 1]
+            for d in range(clusters):
+                copy_row(sums, (d * group + c - first) * T, seen, d * T)
+            multiply_dense(kernel.field, low, 0, high - low, clusters, seen, B[low * T : high * T])
+    for k in range(places):
+        add_neighbors(kernel, k, V, B[k * T : (k + 1) * T])
+
+
+@njit(**LOOSE)
+def group_size(places, clusters):
+    """How many clusters to send to at a time: more of them read V less often, but what is sent takes more room."""
+    return max(4, min(clusters, int(np.sqrt(places / 2)) // 4 * 4))
+
+
+@njit(**LOOSE)
+def add_neighbors(kernel, i, V, out):
+    """Add the near pairs of one place, four at a time."""
+    first, last = kernel.starts[i], kernel.starts[i + 1]
+    p = first
+    while p + 4 <= last:
+        a0, a1, a2, a3 = (
+            kernel.excess[p],
+            kernel.excess[p + 1],
+            kernel.excess[p + 2],
+            kernel.excess[p + 3],
+        )
+        j0, j1, j2, j3 = (
+            kernel.neighbors[p] * T,
+            kernel.neighbors[p + 1] * T,
+            kernel.neighbors[p + 2] * T,
+            kernel.neighbors[p + 3] * T,
+        )
+        r0, r1, r2, r3 = V[j0 : j0 + T], V[j1 : j1 + T], V[j2 : j2 + T], V[j3 : j3 + T]
+        for t in range(T):
+            out[t] += a0 * r0[t] + a1 * r1[t] + a2 * r2[t] + a3 * r3[t]
+        p += 4
+    for q in range(p, last):
+        add_row(kernel.excess[q], V, kernel.neighbors[q] * T, out, 0)
+
+
+def apply(kernel: Any, V: Any, B: Any, size: Any, width: Any, work: Any) -> None:
+    """B = K V for a tile of `size` rows of `width` numbers (inside compiled code)."""
+    raise NotImplementedError("only inside compiled code")
+
+
+def apply_transposed(kernel: Any, V: Any, B: Any, size: Any, width: Any, work: Any) -> None:
+    """B = K' V (inside compiled code)."""
+    raise NotImplementedError("only inside compiled code")
+
+
+def _form(kernel: Any) -> Any:
+    """Which form a kernel has, from its type in compiled code."""
+    return kernel.instance_class if isinstance(kernel, types.BaseNamedTuple) else None
+
+
+@overload(apply)
+def _apply(kernel, V, B, size, width, work):  # noqa: ARG001
+    if _form(kernel) is DenseForm:
+        return lambda kernel, V, B, size, width, work: multiply_wide(kernel.matrix, size, V, B, width, work)
+    if _form(kernel) is SeparableForm:
+        return lambda kernel, V, B, size, width, work: along_axes(kernel.axes, False, V, B, size, width, work)
+    return _symmetric(kernel)
+
+
+@overload(apply_transposed)
+def _apply_transposed(kernel, V, B, size, width, work):  # noqa: ARG001
+    if _form(kernel) is DenseForm:
+        return lambda kernel, V, B, size, width, work: multiply_wide(
+            kernel.transposed, size, V, B, width, work
+        )
+    if _form(kernel) is SeparableForm:
+        return lambda kernel, V, B, size, width, work: along_axes(kernel.axes, True, V, B, size, width, work)
+    return _symmetric(kernel)
+
+
+def _symmetric(kernel: Any) -> Any:
+    """Products with kernels that are their own transposes."""
+    if _form(kernel) is ExponentialForm:
+        return lambda kernel, V, B, size, width, work: multiply_exponential(
+            kernel.scale, kernel.ratio, V, B, size, width, work
+        )
+    return lambda kernel, V, B, size, width, work: multiply_near_far(  # noqa: ARG005
+        kernel, V, B, work
+    )
+
+
+def row_count(kernel: Any, size: Any) -> Any:
+    """How many rows a tile has for fibers of that size (inside compiled code)."""
+    raise NotImplementedError("only inside compiled code")
+
+
+def row_source(kernel: Any, i: Any) -> Any:
+    """Which element of a fiber row i of a tile holds; -1 for none (inside compiled code)."""
+    raise NotImplementedError("only inside compiled code")
+
+
+@overload(row_count)
+def _row_count(kernel, size):  # noqa: ARG001
+    if _form(kernel) is NearFarForm:
+        return lambda kernel, size: len(kernel.order)  # noqa: ARG005
+    return lambda kernel, size: size  # noqa: ARG005
+
+
+@overload(row_source)
+def _row_source(kernel, i):  # noqa: ARG001
+    if _form(kernel) is NearFarForm:
+        return lambda kernel, i: kernel.order[i]
+    return lambda kernel, i: i  # noqa: ARG005
+
+
+def length_of(axis: Any) -> Any:
+    """Size of one axis of a separable kernel (inside compiled code)."""
+    raise NotImplementedError("only inside compiled code")
+
+
+@overload(length_of)
+def _length_of(axis):
+    if _form(axis) is DenseForm:
+        return lambda axis: len(axis.matrix)
+    return lambda axis: axis.size
+
+
+@njit(**LOOSE)
+def along_axes(axes, transposed, V, B, size, width, work):
+    """Multiply one axis after the other: each sees the tile as a stack of (before, length, after)."""
+    first, rest = work[: size * width], work[size * width :]
+    first[:] = V[: size * width]
+    before, left = 1, size
+    for k in range(len(axes)):
+        length = length_of(axes[k])
+        left //= length
+        step = length * left * width
+        for p in range(before):
+            source, target = first[p * step : (p + 1) * step], B[p * step : (p + 1) * step]
+            if transposed:
+                apply_transposed(axes[k], source, target, length, left * width, rest)
+            else:
+                apply(axes[k], source, target, length, left * width, rest)
+        before *= length
+        if k + 1 < len(axes):
+            first[:] = B[: size * width]

@@ -1,0 +1,107 @@
+"""The scaling loop of one tile of columns, in cache from the first half-step to the last.
+
+The arithmetic is that of `transport.scaling` in plain numbers; tests hold the two together. A tile is some columns wide
+and lies row by row in flat buffers, so that every inner loop runs over neighbouring numbers. The functions release
+the interpreter lock, so that plain Python threads can share the tiles.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gwntf.backends.cpu.powers import divide_by_powers
+from gwntf.backends.cpu.products import LOOSE, apply, apply_transposed
+
+
+@njit(**LOOSE)
+def dot_columns(x, y, size, width, out):
+    """Inner product of every column of x with that of y in float64."""
+    out[:] = 0.0
+    for i in range(size):
+        left, right = x[i * width : (i + 1) * width], y[i * width : (i + 1) * width]
+        for t in range(width):
+            out[t] += np.float64(left[t] * right[t])
+
+
+@njit(**LOOSE)
+def add_moves(u, nu, kv, moved, mass):
+    """Add one row of |nu - u| kv and of nu kv."""
+    for t in range(u.size):
+        moved[t] += abs(nu[t] - u[t]) * kv[t]
+        mass[t] += nu[t] * kv[t]
+
+
+@njit(**LOOSE)
+def settle(u, nu, v, kv, size, width, filled, tol, moved, mass, done, kept):
+    """Keep the columns whose data marginal has just settled; return how many these are."""
+    moved[:] = u.dtype.type(0)
+    mass[:] = u.dtype.type(0)
+    for i in range(size):
+        a, b = i * width, (i + 1) * width
+        add_moves(u[a:b], nu[a:b], kv[a:b], moved, mass)
+    count = 0
+    for t in range(filled):
+        if not done[t] and not moved[t] > tol * mass[t]:
+            done[t] = True
+            count += 1
+            for i in range(size):
+                j = i * width + t
+                kept[0, j], kept[1, j], kept[2, j] = nu[j], v[j], kv[j]
+    return count
+
+
+@njit(**LOOSE)
+def judge(total, product, counts, extremes, size, width, low, bad):
+    """Count the entries of every column that left the range or came near its lower end: see `transport.domains`."""
+    tiny, huge, units = extremes
+    zero, one = total.dtype.type(0), total.dtype.type(1)
+    low[:] = zero
+    for i in range(size):
+        row = total[i * width : (i + 1) * width]
+        for t in range(width):
+            low[t] += row[t]
+    for t in range(width):
+        bad[t] += zero if low[t] <= huge else one
+        low[t] = tiny * max(units * low[t], total.dtype.type(size))
+    for i in range(size):
+        row, counted = product[i * width : (i + 1) * width], counts[i * width : (i + 1) * width]
+        for t in range(width):
+            good = (row[t] <= huge) & ((row[t] > low[t]) | (counted[t] == zero))
+            bad[t] += zero if good else one
+
+
+@njit(**LOOSE)
+def iterate(kernel, held, kept, columnwise, work, done, exponents, limits, warm, size, width, filled):
+    """Alternate the two scaling equations on one tile, ending on U; settled columns keep what they had then.
+
+    The rows of `held` are x^phi, y^psi, U, V, K V, K' U and a spare one; U is the start if `warm`, else V.
+    """
+    xp, yp, u, v, kv, ku, nu = held[0], held[1], held[2], held[3], held[4], held[5], held[6]
+    moved, mass = columnwise[0], columnwise[1]
+    phi, psi = exponents
+    max_iter, tol, check_every = limits
+    if not warm:
+        apply(kernel, v, kv, size, width, work)
+        divide_by_powers(xp, kv, phi, u)
+    done[:] = False
+    finished = 0
+    for iteration in range(1, max_iter + 1):
+        apply_transposed(kernel, u, ku, size, width, work)
+        divide_by_powers(yp, ku, psi, v)
+        apply(kernel, v, kv, size, width, work)
+        if tol > 0 and iteration % check_every == 0 and iteration < max_iter:
+            divide_by_powers(xp, kv, phi, nu)
+            finished += settle(u, nu, v, kv, size, width, filled, tol, moved, mass, done, kept)
+            u[:] = nu
+        else:
+            divide_by_powers(xp, kv, phi, u)
+        if finished == filled:
+            break
+    if finished:
+        for t in range(filled):
+            if done[t]:
+                for i in range(size):
+                    j = i * width + t
+                    u[j], v[j], kv[j] = kept[0, j], kept[1, j], kept[2, j]
+    apply_transposed(kernel, u, ku, size, width, work)

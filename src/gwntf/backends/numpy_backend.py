@@ -1,0 +1,99 @@
+"""The reference backend: plain NumPy, written to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from gwntf.core import FloatArray
+from gwntf.backends.forms import KernelForm
+from gwntf.backends.interchange import as_given, to_host
+from gwntf.backends.protocol import Answer, RowStep, StackTransport
+
+_TILE_ENTRIES = 2**17
+_TILE_COLUMNS = 512
+_BLOCK_ENTRIES = 2**18
+
+
+class NumpyBackend:
+    """NumPy arrays, SciPy sparse matrices."""
+
+    name = "numpy"
+    long_fibers = 1000
+    blind = False
+    xp: Any = np
+    default_dtype = None
+    block_entries = _BLOCK_ENTRIES
+
+    def asarray(self, values: Any, dtype: Any = None) -> NDArray[Any]:
+        """Return a C-ordered array, without a copy where it is one already."""
+        return np.ascontiguousarray(to_host(values), dtype=dtype)
+
+    def to_numpy(self, values: FloatArray) -> FloatArray:
+        """Return the array itself."""
+        return np.asarray(values)
+
+    def as_given(self, values: FloatArray, given: Any) -> Any:
+        """Return the array itself, or as a tensor where a tensor was given."""
+        return as_given(values, given)
+
+    def dtype(self, values: FloatArray) -> np.dtype[Any]:
+        """NumPy dtype of an array."""
+        return values.dtype
+
+    def sparse(self, matrix: csr_array, dtype: Any) -> Any:
+        """Return the matrix in the dtype of the factors."""
+        return matrix.astype(dtype)
+
+    def quiet(self) -> AbstractContextManager[Any]:
+        """Silence NumPy's floating-point warnings."""
+        return np.errstate(all="ignore")
+
+    def session(self, given: Any) -> AbstractContextManager[Any]:  # noqa: ARG002
+        """Do nothing."""
+        return nullcontext()
+
+    def stack_transport(
+        self,
+        form: Callable[[], KernelForm],  # noqa: ARG002
+        length: int,  # noqa: ARG002
+        columns: int,  # noqa: ARG002
+    ) -> StackTransport | None:
+        """Return None: the reference goes tile by tile."""
+        return None
+
+    def row_step(self, other: FloatArray) -> RowStep | None:  # noqa: ARG002
+        """Return None: the reference multiplies matrices."""
+        return None
+
+    def ratio_and_kl(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Divide, and sum x log(x / y) - x + y along the rows."""
+        ratio = x / np.clip(y, np.finfo(y.dtype).smallest_normal, None)
+        logs = x * np.log(ratio, out=np.zeros_like(ratio), where=x > 0)
+        kl = logs.sum(axis=1, dtype=np.float64) + (y - x).sum(axis=1, dtype=np.float64)
+        return ratio, np.where(((x > 0) & (y == 0)).any(axis=1), np.inf, kl)
+
+    def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
+        """Go through the blocks one after the other."""
+        return [function(block) for block in blocks]
+
+    def numbers(self, values: Sequence[Any]) -> FloatArray:
+        """Return an array."""
+        return np.array(values, dtype=np.float64)
+
+    def recorded(
+        self,
+        function: Callable[..., tuple[Any, ...]],
+        kernels: Sequence[tuple[Callable[[], KernelForm], int]],
+        entries: int,
+    ) -> None:
+        """Return None: there is nothing to gain."""
+
+    def tile_columns(self, length: int) -> int:
+        """Return a tile of about a megabyte, wide enough to keep the matrix products busy."""
+        return max(_TILE_COLUMNS, _TILE_ENTRIES // length)

@@ -1,0 +1,83 @@
+"""Engines by name."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+from gwntf.core import InputError, MissingLibraryError
+from gwntf.backends.interchange import is_on_device, is_tensor
+from gwntf.backends.numpy_backend import NumpyBackend
+from gwntf.backends.protocol import Backend
+
+LOCAL_ENGINES = ("auto", "numpy", "cpu", "torch")
+ENGINES = (*LOCAL_ENGINES, "dask")
+PRECISIONS = ("highest", "high")
+
+
+def get_backend(
+    name: str, *, device: str | None = None, precision: str = "highest", given: Any = None
+) -> Backend:
+    """Return the backend of that name.
+
+    Parameters
+    ----------
+    name : {"auto", "numpy", "cpu", "torch", "dask"}
+        "auto" is torch where a device is asked for or the data are a tensor or on a device; otherwise the compiled
+        backend where numba is installed, else the reference. "dask" sends the work to a cluster, whose workers
+        take "auto".
+    device : str, optional
+        For torch, here or on the workers: "cpu", "cuda" or "cuda:N"; by default that of the data.
+    precision : {"highest", "high"}
+        For torch: whether matrix products on a GPU may use TF32.
+    given : object, optional
+        The data as the user gave them.
+    """
+    if name not in ENGINES:
+        raise InputError("engine", repr(name), f"one of {', '.join(map(repr, ENGINES))}")
+    if precision not in PRECISIONS:
+        raise InputError("precision", repr(precision), f"one of {', '.join(map(repr, PRECISIONS))}")
+    if name == "auto" and (device is not None or is_tensor(given) or is_on_device(given)):
+        name = "torch"
+    if name == "torch":
+        return _torch_backend(device, precision, given)
+    if name == "dask" and (device is not None or precision == "highest"):
+        return _dask_backend(device, precision)
+    if device is not None:
+        raise InputError("device", f"{device!r} with engine={name!r}", "None, or engine='torch' or 'dask'")
+    if precision != "highest":
+        raise InputError(
+            "precision", f"{precision!r} with engine={name!r}", "'highest', or a device of torch"
+        )
+    return _host_backend(name)
+
+
+def _host_backend(name: str) -> Backend:
+    compiled = find_spec("numba") is not None
+    if name == "numpy" or (name == "auto" and not compiled):
+        return NumpyBackend()
+    if not compiled:
+        raise MissingLibraryError("engine='cpu' needs numba: pip install numba")
+    from gwntf.backends.cpu.backend import CpuBackend
+
+    return CpuBackend()
+
+
+def _dask_backend(device: str | None, precision: str) -> Backend:
+    missing = [name for name in ("distributed", "numba") if find_spec(name) is None]
+    if missing:
+        raise MissingLibraryError(f"engine='dask' needs {missing[0]}: pip install 'gwntf[dask]'")
+    from gwntf.backends.dask.backend import DaskEngine
+
+    return DaskEngine(device, precision)
+
+
+def _torch_backend(device: str | None, precision: str, given: Any) -> Backend:
+    if find_spec("torch") is None:
+        raise MissingLibraryError("engine='torch' needs torch: pip install torch")
+    from gwntf.backends.torch.arrays import as_tensor
+    from gwntf.backends.torch.backend import TorchBackend
+
+    if device is None:
+        device = str(as_tensor(given).device) if is_tensor(given) or is_on_device(given) else "cpu"
+    return TorchBackend(device, precision)

@@ -1,0 +1,204 @@
+"""The backend whose arrays are torch tensors: the whole fit on one device."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from scipy.sparse import csr_array
+
+from gwntf.core import Array, FloatArray
+from gwntf.backends.forms import KernelForm
+from gwntf.backends.interchange import is_foreign, is_tensor
+from gwntf.backends.protocol import Answer, RowStep, StackTransport
+from gwntf.backends.torch import namespace
+from gwntf.backends.torch.arrays import as_tensor, check_device, numpy_dtype, torch_dtype
+from gwntf.backends.torch.memory import Halving, is_shortage, shortage
+from gwntf.backends.torch.sparse import SparseRows
+
+_HAS_TRITON = find_spec("triton") is not None
+_CPU_ENTRIES, _CUDA_ENTRIES = 2**20, 2**26
+_SMALL = 2**24
+_CPU_LONG, _CUDA_LONG = 1000, 2**14
+_BYTES_PER_ENTRY = 2**9
+"""Device memory in which a block has one entry, so that small devices get small blocks."""
+
+
+class TorchBackend:
+    """torch tensors on one device; float32 unless float64 is asked for.
+
+    Blocks of work are as large as the device likes, and always the same for the same shape; where one does not fit, it
+    is halved. Results are the same to the bit in every run on one device with one version of torch.
+
+    Parameters
+    ----------
+    device : str
+        "cpu", "cuda" or "cuda:N".
+    precision : {"highest", "high"}
+        Whether products of float32 matrices on a GPU are exact to float32 or may use TF32.
+    """
+
+    name = "torch"
+    xp: Any = namespace
+    default_dtype = "float32"
+
+    def __init__(self, device: str = "cpu", precision: str = "highest") -> None:
+        self.device = check_device(device)
+        self.precision = precision
+        self.block_entries = _block_entries(self.device)
+        self._halving = Halving()
+        self.blind = False
+
+    def __reduce__(self) -> tuple[type[TorchBackend], tuple[str, str]]:
+        """Be made anew where it is sent, on the device of the same name there."""
+        return TorchBackend, (str(self.device), self.precision)
+
+    @property
+    def long_fibers(self) -> int:
+        """Length above which a kernel that is not a matrix pays: on a GPU products with matrices are cheap."""
+        return _CPU_LONG if self.device.type == "cpu" else _CUDA_LONG
+
+    def asarray(self, values: Any, dtype: Any = None) -> Array:
+        """Bring an array of NumPy, torch or any library that speaks DLPack to the device, in rows."""
+        tensor = as_tensor(values)
+        return tensor.to(self.device, None if dtype is None else torch_dtype(dtype)).contiguous()
+
+    def to_numpy(self, values: Array) -> FloatArray:
+        """Copy an array to the host; on the CPU it is shared."""
+        array: FloatArray = values.detach().cpu().numpy()
+        return array
+
+    def as_given(self, values: Array, given: Any) -> Any:
+        """Return a tensor where a tensor was given, on its device; an array of its library; else a NumPy array."""
+        if is_tensor(given):
+            return values.to(given.device)
+        if not is_foreign(given):
+            return self.to_numpy(values)
+        if hasattr(given, "__array_namespace__"):
+            library = given.__array_namespace__()
+        else:
+            library = sys.modules[type(given).__module__.partition(".")[0]]
+        return library.from_dlpack(values.to(as_tensor(given).device).contiguous())
+
+    def dtype(self, values: Array) -> Any:
+        """NumPy dtype of an array."""
+        return numpy_dtype(values)
+
+    def sparse(self, matrix: csr_array, dtype: Any) -> SparseRows:
+        """Return the matrix in the dtype of the factors."""
+        return SparseRows(matrix, torch_dtype(dtype), self.device)
+
+    def quiet(self) -> AbstractContextManager[Any]:
+        """Do nothing: torch does not warn."""
+        return nullcontext()
+
+    @contextmanager
+    def session(self, given: Any) -> Iterator[None]:
+        """Work in the wanted precision on the device; what there is no memory for is told with its sizes."""
+        try:
+            with torch.no_grad(), _on(self.device), _precision(self.device, self.precision):
+                yield
+        except RuntimeError as error:
+            if not is_shortage(error):
+                raise
+            raise shortage(error, self.device, given, self._halving.cuts) from error
+
+    def stack_transport(
+        self,
+        form: Callable[[], KernelForm],
+        length: int,
+        columns: int,  # noqa: ARG002
+    ) -> StackTransport | None:
+        """Return a fused transport on a GPU, or None to go tile by tile."""
+        if self.device.type != "cuda" or not _HAS_TRITON:
+            return None
+        from gwntf.backends.torch.fused import fused_transport
+
+        return fused_transport(form(), length, exact=self.precision == "highest", alone=self.blind)
+
+    def numbers(self, values: Sequence[Any]) -> Array:
+        """Return a tensor without waiting for those that are on the device."""
+        placed = [
+            value if is_tensor(value) else torch.full((), float(value), device=self.device)
+            for value in values
+        ]
+        return torch.stack([value.to(torch.float64) for value in placed])
+
+    def recorded(
+        self,
+        function: Callable[..., tuple[Any, ...]],
+        kernels: Sequence[tuple[Callable[[], KernelForm], int]],
+        entries: int,
+    ) -> Callable[..., tuple[Any, ...]] | None:
+        """Return a recording on a GPU, where small problems else wait for thousands of launches."""
+        if self.device.type != "cuda" or entries > _SMALL or (kernels and not _HAS_TRITON):
+            return None
+        if kernels:
+            from gwntf.backends.torch.fused import needs_no_help
+
+            if not all(needs_no_help(form(), length) for form, length in kernels):
+                return None
+        from gwntf.backends.torch.recording import Recording
+
+        return Recording(function, self._alone)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Have transports that never ask the host."""
+        self.blind = True
+        try:
+            yield
+        finally:
+            self.blind = False
+
+    def row_step(self, other: Any) -> RowStep | None:  # noqa: ARG002
+        """Return None: products of matrices are as good."""
+        return None
+
+    def ratio_and_kl(self, x: Array, y: Array) -> tuple[Array, Array]:
+        """Divide, and sum x log(x / y) - x + y along the rows."""
+        ratio = x / y.clamp(min=torch.finfo(y.dtype).smallest_normal)
+        kl = torch.xlogy(x, ratio).sum(1, dtype=torch.float64) + (y - x).sum(1, dtype=torch.float64)
+        return ratio, kl.masked_fill(((x > 0) & (y == 0)).any(1), torch.inf)
+
+    def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
+        """Go through the blocks one after the other, in halves where the memory asks for it."""
+        return self._halving.map(function, blocks)
+
+    def tile_columns(self, length: int) -> int:
+        """Return as many fibers as fill a block."""
+        return max(1, self.block_entries // length)
+
+
+def _block_entries(device: Any) -> int:
+    """Entries of a block: a power of two that depends on the kind and memory of the device alone."""
+    if device.type == "cpu":
+        return _CPU_ENTRIES
+    memory = torch.cuda.get_device_properties(device).total_memory
+    return int(min(_CUDA_ENTRIES, 2 ** ((memory // _BYTES_PER_ENTRY).bit_length() - 1)))
+
+
+def _on(device: Any) -> AbstractContextManager[Any]:
+    return nullcontext() if device.type == "cpu" else torch.cuda.device(device)
+
+
+@contextmanager
+def _precision(device: Any, precision: str) -> Iterator[None]:
+    """Allow or forbid TF32 in matrix products, and leave torch's own setting as it was."""
+    if device.type == "cpu":
+        yield
+        return
+    flags: Any = torch.backends.cuda.matmul
+    name, values = "fp32_precision", {"highest": "ieee", "high": "tf32"}
+    if not hasattr(flags, name):  # before torch 2.9
+        name, values = "allow_tf32", {"highest": False, "high": True}  # type: ignore[dict-item]
+    before = getattr(flags, name)
+    setattr(flags, name, values[precision])
+    try:
+        yield
+    finally:
+        setattr(flags, name, before)

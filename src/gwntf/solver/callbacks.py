@@ -1,0 +1,76 @@
+"""Watching a fit from outside, and ending it early."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from gwntf.core import Array
+from gwntf.losses import ObjectiveTerms
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """What a callback sees after every outer iteration.
+
+    Attributes
+    ----------
+    restart, iteration : int
+        Which of the `n_init` starts (from 0), and which outer iteration of it (from 1).
+    objective : float
+        F.
+    terms : ObjectiveTerms
+        F term by term.
+    factors : sequence of arrays
+        Samples first, arrays of the backend, in the scale in which a fit returns them. Not to be changed. On a cluster
+        the sample factor is brought here when somebody looks at it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gwntf import NCP, Iteration
+    >>> def enough(news: Iteration) -> bool:
+    ...     return news.iteration == 3
+    >>> X = np.random.default_rng(0).random((20, 4, 5))
+    >>> model = NCP(2, callbacks=[enough], random_state=0).fit(X)
+    >>> model.n_iter_, model.status_.value
+    (3, 'stopped')
+    """
+
+    restart: int
+    iteration: int
+    objective: float
+    terms: ObjectiveTerms
+    factors: Sequence[Array]
+
+
+class Callback(Protocol):
+    """Any callable that takes an `Iteration`; a true return value ends the fit."""
+
+    def __call__(self, iteration: Iteration, /) -> bool | None:
+        """Look at the iteration."""
+        ...
+
+
+class ProgressBar:
+    """A tqdm bar over the outer iterations, itself a callback."""
+
+    def __init__(self, total: int) -> None:
+        from tqdm.auto import tqdm
+
+        self._bar = tqdm(total=total, unit="iteration")
+
+    def __call__(self, iteration: Iteration, /) -> None:
+        """Move one iteration on."""
+        self._bar.set_postfix(objective=f"{iteration.objective:.6g}", refresh=False)
+        self._bar.update()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.close()

@@ -1,0 +1,132 @@
+"""How many clusters a near-far cost needs, found by transporting a small part of the data both ways."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gwntf.core import FloatArray, InputError, Relaxation
+from gwntf.backends import get_backend
+from gwntf.geometry import (
+    Cost,
+    CostSpec,
+    DenseKernel,
+    NearFarCost,
+    Points,
+    near_far_parts,
+    near_pairs,
+    resolve_cost,
+)
+from gwntf.geometry.costs import COMPARED_COSTS, SAMPLE_MODE_LIMIT
+from gwntf.geometry.near_far import N_NEAR
+from gwntf.geometry.stored import StoredPoints
+from gwntf.data import ChunkedTensor, DataTensor, SparseTensor, unfold
+from gwntf.transport import scale
+
+_log = logging.getLogger(__name__)
+
+_FIRST, _SUBSET, _COLUMNS, _SCALINGS = 48, 512, 64, 10
+
+
+def resolve_long_costs(
+    specs: Sequence[CostSpec], tensor: DataTensor, relaxation: Relaxation, tol: float
+) -> tuple[Cost | None, ...]:
+    """Turn checked specifications into costs, as `resolve_costs` does, but near-far ones along long modes.
+
+    These are for costs between slices of the data, with nothing missing (else pairs are compared on what both have,
+    which has no centres) and a tolerance above zero. Slices of a sparse tensor are compared pair by pair, and so are
+    slices of a chunked one along other modes than the samples.
+    """
+    costs = []
+    for mode, spec in enumerate(specs):
+        long = tensor.shape[mode] > tensor.backend.long_fibers and tol > 0 and tensor.complete
+        cost: Cost | None = None
+        compared = isinstance(spec, str) and spec in COMPARED_COSTS
+        points = _points(tensor, mode, str(spec)) if long and compared else None
+        if points is not None:
+            cost = _near_far(points, relaxation, tol)
+        costs.append(resolve_cost(spec, tensor, mode) if cost is None else cost)
+    return tuple(costs)
+
+
+def _points(tensor: DataTensor, mode: int, metric: str) -> Points | None:
+    """Return the slices along a long mode as points; None where all pairs are compared, if they are not too many."""
+    if not isinstance(tensor, SparseTensor | ChunkedTensor):
+        return Points(unfold(tensor.on_host.values, mode), metric)
+    if mode == 0 and isinstance(tensor, ChunkedTensor):
+        return StoredPoints(tensor, metric)
+    if tensor.shape[mode] > SAMPLE_MODE_LIMIT:
+        kind = "sparse" if isinstance(tensor, SparseTensor) else "chunked"
+        given = f"{metric!r} between {tensor.shape[mode]} slices of a {kind} tensor"
+        allowed = "None, 'grid', 'grid2' or a matrix of your own, or kernel_tol=0 to compare all pairs"
+        raise InputError(f"costs[{mode}]", given, allowed)
+    return None
+
+
+def near_far_cost(rows: FloatArray, metric: str, relaxation: Relaxation, tol: float) -> NearFarCost | None:
+    """Build a near-far cost whose error is at most `tol`; None if all pairs are cheaper than the clusters it takes.
+
+    Parameters
+    ----------
+    rows : (N, M) array
+        The elements, as the data have them.
+    metric : {"cosine", "euclidean"}
+        See `geometry.near_far.Points`.
+    relaxation : Relaxation
+        At which the error is measured.
+    tol : float
+        Largest relative error, in norm, of the model marginal.
+    """
+    return _near_far(Points(rows, metric), relaxation, tol)
+
+
+def _near_far(points: Points, relaxation: Relaxation, tol: float) -> NearFarCost | None:
+    near = near_pairs(points, N_NEAR)
+    n_clusters = _FIRST
+    while 3 * n_clusters < len(points):
+        cost = near_far_parts(points, near, n_clusters)
+        error = measure_error(cost, points, relaxation)
+        _log.info(
+            "near-far cost of %d elements: %d clusters, error %.2g", len(points), cost.n_clusters, error
+        )
+        if error <= tol:
+            return replace(cost, error=error)
+        n_clusters = int(n_clusters * np.clip(error / tol, 1.3, 3))
+    return None
+
+
+def measure_error(cost: NearFarCost, points: Points, relaxation: Relaxation) -> float:
+    """Relative error of Psi on a seeded part of the data, transported to a coarse model of itself.
+
+    The model is half the mean of a sample's cluster and half the mean of all, between a good and a bad one.
+    """
+    rng = np.random.default_rng(0)
+    places = np.sort(rng.permutation(cost.size)[:_SUBSET])
+    x = points.elements(cost.order[places]).astype(np.float64)
+    filled = np.flatnonzero(x.any(axis=0))
+    columns = rng.permutation(filled)[:_COLUMNS]
+    x = x[:, columns]
+    if not x.size:
+        return 0.0
+    own = np.array([x[cost.cluster[places] == c].mean(axis=0) for c in cost.cluster[places]])
+    y = 0.5 * own + 0.5 * x.mean(axis=0)
+    features = points.features[cost.order[places]]
+    exact = np.maximum(points.cost(features, features), 0)
+    np.fill_diagonal(exact, 0)
+    wanted, found = (_marginal(matrix, x, y, relaxation) for matrix in (exact, cost.places(places, places)))
+    return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
+
+
+def _marginal(
+    matrix: FloatArray, x: FloatArray, y: FloatArray, relaxation: Relaxation
+) -> NDArray[np.float64]:
+    backend = get_backend("numpy")
+    kernel = DenseKernel(backend, -matrix / relaxation.reg - 1, np.float64)
+    psi: NDArray[np.float64] = scale(
+        backend, kernel, x, y, relaxation, max_iter=_SCALINGS, tol=0.0
+    ).model_marginal
+    return psi
