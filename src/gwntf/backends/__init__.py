@@ -2,19 +2,18 @@
 
 May import `core` only. Start with `protocol` and `numpy_backend`. An backend supplies an array namespace and
 the few things that namespaces leave open (`protocol`); `numpy_backend` is the reference that every other
-backend is compared with, `cpu` compiles the scaling loop with numba, `torch` also runs on GPUs, `dask` sends work
-to a cluster. A library such as numba or torch is imported in its own backend folder and nowhere else; `interchange`
-knows arrays of others without importing their library.
+backend is compared with, `cpu` compiles the scaling loop with numba, `torch` also runs on GPUs. A library such as numba
+or torch is imported in its own backend folder and nowhere else; `interchange` knows arrays of others without importing
+their library.
 """
 
 from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, NearFarForm, SeparableForm
 from gwntf.backends.interchange import is_foreign, to_host
 from gwntf.backends.protocol import Backend, StackTask, StackTransport
-from gwntf.backends.registry import ENGINES, LOCAL_ENGINES, PRECISIONS, get_backend
+from gwntf.backends.registry import BACKENDS, PRECISIONS, get_backend
 
 __all__ = [
-    "ENGINES",
-    "LOCAL_ENGINES",
+    "BACKENDS",
     "PRECISIONS",
     "DenseForm",
     "Backend",

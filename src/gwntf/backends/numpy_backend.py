@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array
 
 from gwntf.core import FloatArray
 from gwntf.backends.forms import KernelForm
@@ -25,7 +25,8 @@ class NumpyBackend:
 
     name = "numpy"
     long_fibers = 1000
-    blind = False
+    recording = False
+    fused_kl: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]] | None = None
     xp: Any = np
     default_dtype = None
     block_entries = _BLOCK_ENTRIES
@@ -46,9 +47,9 @@ class NumpyBackend:
         """NumPy dtype of an array."""
         return values.dtype
 
-    def sparse(self, matrix: csr_array, dtype: Any) -> Any:
+    def sparse(self, matrix: Any, dtype: Any) -> Any:
         """Return the matrix in the dtype of the factors."""
-        return matrix.astype(dtype)
+        return matrix.astype(dtype, copy=False)
 
     def quiet(self) -> AbstractContextManager[Any]:
         """Silence NumPy's floating-point warnings."""
@@ -71,12 +72,18 @@ class NumpyBackend:
         """Return None: the reference multiplies matrices."""
         return None
 
-    def ratio_and_kl(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Divide, and sum x log(x / y) - x + y along the rows."""
-        ratio = x / np.clip(y, np.finfo(y.dtype).smallest_normal, None)
-        logs = x * np.log(ratio, out=np.zeros_like(ratio), where=x > 0)
-        kl = logs.sum(axis=1, dtype=np.float64) + (y - x).sum(axis=1, dtype=np.float64)
-        return ratio, np.where(((x > 0) & (y == 0)).any(axis=1), np.inf, kl)
+    def zeros(self, shape: Sequence[int], like: FloatArray) -> FloatArray:
+        """Return zeros."""
+        return np.zeros(shape, like.dtype)
+
+    def sum_by(
+        self, rows: FloatArray, index: NDArray[Any], size: int, weights: FloatArray | None = None
+    ) -> FloatArray:
+        """Multiply by a sparse matrix with one entry per column."""
+        count = len(rows)
+        weights = np.ones(count, rows.dtype) if weights is None else weights
+        sums: FloatArray = csc_array((weights, index, np.arange(count + 1)), shape=(size, count)) @ rows
+        return sums
 
     def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
         """Go through the blocks one after the other."""

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from scipy.sparse import csr_array
-
 from gwntf.core import Array, FloatArray, Relaxation
 from gwntf.backends.forms import KernelForm
 
@@ -94,13 +92,13 @@ class Backend(Protocol):
         ...
 
     @property
-    def blind(self) -> bool:
-        """Whether a function is being recorded, in which no number may be looked at."""
+    def recording(self) -> bool:
+        """Whether a function is being recorded, in which the host may not wait for the device."""
         ...
 
     @property
     def block_entries(self) -> int:
-        """Entries of a block of samples; see `problem.blocks`."""
+        """Preferred number of entries of a tile of samples; see `data.partition`."""
         ...
 
     def asarray(self, values: Any, dtype: Any = None) -> Array:
@@ -119,8 +117,8 @@ class Backend(Protocol):
         """NumPy dtype of an array."""
         ...
 
-    def sparse(self, matrix: csr_array, dtype: Any) -> Array:
-        """Bring a sparse matrix in, as something that can be multiplied with an array from the left."""
+    def sparse(self, matrix: Any, dtype: Any) -> Array:
+        """Bring a sparse matrix of SciPy in, as something that can be multiplied with an array from the left."""
         ...
 
     def quiet(self) -> AbstractContextManager[Any]:
@@ -144,8 +142,20 @@ class Backend(Protocol):
         """Return a compiled step with A(-1), or None where products of matrices are as good."""
         ...
 
-    def ratio_and_kl(self, x: Array, y: Array) -> tuple[Array, Array]:
-        """Return x / y (zero where both vanish), and KL(x | y) of every row, summed in float64."""
+    @property
+    def fused_kl(self) -> Callable[[Array, Array], tuple[Array, Array]] | None:
+        """`transport.ratio_and_kl` of rows in one compiled pass; None where there is none."""
+        ...
+
+    def zeros(self, shape: Sequence[int], like: Array) -> Array:
+        """Return zeros in the number type of an array."""
+        ...
+
+    def sum_by(self, rows: Array, index: Array, size: int, weights: Array | None = None) -> Array:
+        """Sum rows, each times its weight, that have the same index; row k of the result is the sum for index k.
+
+        The order of the sums is the same in every run.
+        """
         ...
 
     def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:

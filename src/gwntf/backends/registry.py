@@ -10,8 +10,7 @@ from gwntf.backends.interchange import is_on_device, is_tensor
 from gwntf.backends.numpy_backend import NumpyBackend
 from gwntf.backends.protocol import Backend
 
-LOCAL_ENGINES = ("auto", "numpy", "cpu", "torch")
-ENGINES = (*LOCAL_ENGINES, "dask")
+BACKENDS = ("auto", "numpy", "cpu", "torch")
 PRECISIONS = ("highest", "high")
 
 
@@ -22,27 +21,24 @@ def get_backend(
 
     Parameters
     ----------
-    name : {"auto", "numpy", "cpu", "torch", "dask"}
+    name : {"auto", "numpy", "cpu", "torch"}
         "auto" is torch where a device is asked for or the data are a tensor or on a device; otherwise the compiled
-        backend where numba is installed, else the reference. "dask" sends the work to a cluster, whose workers
-        take "auto".
+        backend where numba is installed, else the reference.
     device : str, optional
-        For torch, here or on the workers: "cpu", "cuda" or "cuda:N"; by default that of the data.
+        For torch: "cpu", "cuda" or "cuda:N"; by default that of the data.
     precision : {"highest", "high"}
         For torch: whether matrix products on a GPU may use TF32.
     given : object, optional
         The data as the user gave them.
     """
-    if name not in ENGINES:
-        raise InputError("engine", repr(name), f"one of {', '.join(map(repr, ENGINES))}")
+    if name not in BACKENDS:
+        raise InputError("engine", repr(name), f"one of {', '.join(map(repr, BACKENDS))}")
     if precision not in PRECISIONS:
         raise InputError("precision", repr(precision), f"one of {', '.join(map(repr, PRECISIONS))}")
     if name == "auto" and (device is not None or is_tensor(given) or is_on_device(given)):
         name = "torch"
     if name == "torch":
         return _torch_backend(device, precision, given)
-    if name == "dask" and (device is not None or precision == "highest"):
-        return _dask_backend(device, precision)
     if device is not None:
         raise InputError("device", f"{device!r} with engine={name!r}", "None, or engine='torch' or 'dask'")
     if precision != "highest":
@@ -61,15 +57,6 @@ def _host_backend(name: str) -> Backend:
     from gwntf.backends.cpu.backend import CpuBackend
 
     return CpuBackend()
-
-
-def _dask_backend(device: str | None, precision: str) -> Backend:
-    missing = [name for name in ("distributed", "numba") if find_spec(name) is None]
-    if missing:
-        raise MissingLibraryError(f"engine='dask' needs {missing[0]}: pip install 'gwntf[dask]'")
-    from gwntf.backends.dask.backend import DaskEngine
-
-    return DaskEngine(device, precision)
 
 
 def _torch_backend(device: str | None, precision: str, given: Any) -> Backend:

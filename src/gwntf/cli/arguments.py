@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gwntf.core import InputError
-from gwntf.backends import ENGINES
+from gwntf.estimators.places import ENGINES
 from gwntf.estimators.files import KNOWN
 from gwntf.geometry import GRAPH_METRICS, GRAPH_WEIGHTS
 from gwntf.readers import FORMATS

@@ -19,7 +19,7 @@ from gwntf.cli.reproduce import reproduce
 from gwntf.cli.transform import add_transform
 from gwntf.cli.voice import complain
 from gwntf.core import DataError, GwntfError
-from gwntf.backends import LOCAL_ENGINES
+from gwntf.backends import BACKENDS
 from gwntf.experiments import known_tables
 
 _EPILOG = """\
@@ -92,7 +92,7 @@ def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     command.add_argument("tables", nargs="+", metavar="TABLE", help=tables)
     command.add_argument("--runs", type=positive, help="runs per method (default: the table's own number)")
     command.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods of the table")
-    command.add_argument("--engine", choices=LOCAL_ENGINES, help="where the arithmetic runs")
+    command.add_argument("--engine", choices=BACKENDS, help="where the arithmetic runs")
     command.add_argument("--device", help='device of the engine "torch": cpu, cuda or cuda:N')
     command.add_argument("--jobs", type=positive, help="parallel runs (default: one per core)")
     _add_output(command, Path("reproduction"))

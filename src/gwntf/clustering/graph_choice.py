@@ -16,9 +16,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
-from gwntf.estimators.graph_cut import cut, modularity
+from gwntf.clustering.graph_cut import cut, modularity
+from gwntf.data import DataTensor
 from gwntf.geometry import neighbor_graph
-from gwntf.data import DataTensor, SparseTensor
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ def choose_graph(
     Where entries are missing, or the data are sparse, only the cosine can be measured.
     """
     leads = {"cosine": 0.0}
-    if not isinstance(tensor, SparseTensor) and tensor.complete:
+    if tensor.complete and not tensor.sparse:
         leads = IMAGES if sum(size > 1 for size in tensor.shape[1:]) > 1 else ROWS
     graphs = {name: neighbor_graph(tensor, n_neighbors, weight=weight, metric=name) for name in leads}
     rng = check_random_state(random_state)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
+from sklearn.cluster._spectral import cluster_qr, discretize
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray, InputError
-from gwntf.estimators.sklearn_compat import cluster_qr, discretize
 from gwntf.geometry.neighbors import nearest_of
 from gwntf.geometry.pairwise import near_one
 
@@ -55,25 +54,6 @@ def _near_one(rows: FloatArray) -> FloatArray:
     _, exponent = np.frexp(rows.max())
     scaled: FloatArray = np.ldexp(rows, -exponent)
     return scaled
-
-
-@dataclass
-class Training:
-    """What `predict` compares new samples with: found when it is first called, and kept.
-
-    Attributes
-    ----------
-    given : array-like or None
-        The training samples as the user gave them, until `rows` is known.
-    rows : (n_samples, R) array or None
-        Their embedding as new samples.
-    labels : (n_samples,) array or None
-        Their labels.
-    """
-
-    given: Any
-    rows: FloatArray | None = None
-    labels: NDArray[np.int_] | None = None
 
 
 def nearest_label(embedding: FloatArray, rows: FloatArray, labels: NDArray[np.int_]) -> NDArray[np.int_]:

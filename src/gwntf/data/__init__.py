@@ -1,95 +1,46 @@
-"""The data and the model: a validated nonnegative tensor, CP factors, and the algebra between them.
+"""The data of a fit: blocks of samples, where they are, and the algebra between them and the factors.
 
-May import `backends` and `core`. Start with `algebra`: unfolding, Khatri-Rao, Kruskal reconstruction, MTTKRP.
-`tensor` is the dense tensor, `sparse_tensor` the one that holds nonzero entries only, by way of their `fibers`, and
-`chunked_tensor` the one that goes by in blocks (`chunks`).
+May import `backends` and `core`. Start with `block`, what every block can do; `dense` and `sparse` are the two kinds of
+block. `blocks` says where blocks are and who runs a function of one block: `InMemory` there, `stream` for sources that
+are larger than memory, `dask` for a cluster. `tensor` is what the rest of the library sees, `inputs` makes it from what
+a user gives, `checks` says what entries are allowed.
 """
 
-from __future__ import annotations
-
-from typing import TypeAlias
-
-from gwntf.data.algebra import (
-    fold,
-    khatri_rao,
-    other_mode_product,
-    other_mode_products,
-    reconstruct,
-    unfold,
-)
-from gwntf.data.blocks import even_pieces, pieces, sample_blocks
-from gwntf.data.chunked_tensor import ChunkedTensor, as_chunked_tensor, temporary_rows
-from gwntf.data.chunks import (
-    Blocks,
-    Gathered,
-    StreamedBlocks,
-    check_source,
-    fit_dtype,
-    is_chunked,
-    is_dask,
-    read,
-    whole_or_streamed,
-)
+from gwntf.data.algebra import fold, khatri_rao, other_mode_product, reconstruct, unfold
+from gwntf.data.block import Block, Look, Looked, Products, Sums, Swept, mode_product
+from gwntf.data.blocks import Blocks, Kept, Parts
+from gwntf.data.checks import as_real_array, check_sample_shape, check_unscaled
 from gwntf.data.factors import KruskalRows, as_factors, to_simplex
-from gwntf.data.fibers import Fibers
-from gwntf.data.ranges import check_largest, check_unscaled
-from gwntf.data.sparse_tensor import SparseTensor, as_sparse_tensor, is_sparse
-from gwntf.data.tensor import (
-    NonnegativeTensor,
-    as_real_array,
-    as_tensor,
-    check_shape,
-    check_values,
-    fill_missing,
-    fold_samples,
-    masked_to_nan,
-    normalise_samples,
-    relative_error,
-)
-
-DataTensor: TypeAlias = NonnegativeTensor | SparseTensor | ChunkedTensor
-"""What a problem may be stated with."""
+from gwntf.data.inputs import as_data, as_dense_block, masked_to_nan
+from gwntf.data.partition import even_pieces, pieces
+from gwntf.data.tensor import DataTensor
 
 __all__ = [
+    "Block",
     "Blocks",
-    "ChunkedTensor",
     "DataTensor",
-    "Fibers",
-    "Gathered",
+    "Kept",
     "KruskalRows",
-    "NonnegativeTensor",
-    "SparseTensor",
-    "StreamedBlocks",
-    "as_chunked_tensor",
+    "Look",
+    "Looked",
+    "Parts",
+    "Products",
+    "Sums",
+    "Swept",
+    "as_data",
+    "as_dense_block",
     "as_factors",
     "as_real_array",
-    "as_sparse_tensor",
-    "as_tensor",
-    "check_largest",
-    "check_shape",
-    "check_source",
+    "check_sample_shape",
     "check_unscaled",
-    "check_values",
     "even_pieces",
-    "fill_missing",
-    "fit_dtype",
     "fold",
-    "fold_samples",
-    "is_chunked",
-    "is_dask",
-    "is_sparse",
     "khatri_rao",
     "masked_to_nan",
-    "normalise_samples",
+    "mode_product",
     "other_mode_product",
-    "other_mode_products",
     "pieces",
-    "read",
     "reconstruct",
-    "relative_error",
-    "sample_blocks",
-    "temporary_rows",
     "to_simplex",
     "unfold",
-    "whole_or_streamed",
 ]

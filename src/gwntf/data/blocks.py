@@ -1,39 +1,265 @@
-"""How a tensor is cut up: pieces as large as an backend likes them, always the same for the same shape."""
+"""Where blocks of samples are, and who runs a function of one block: here, in a stream, or on workers.
+
+`Blocks` is all that the rest of the library knows of that. Functions handed to it are functions of modules, methods of
+picklable objects or `functools.partial` of such, and take the backend from the block, so that they can run anywhere.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import methodcaller
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
-_FIBERS = 128
+import numpy as np
+from numpy.typing import NDArray
+
+from gwntf.backends import Backend
+from gwntf.core import Array
+from gwntf.data.block import Block, Sums
+from gwntf.data.columns import ColumnBlock
+from gwntf.data.dense import DenseBlock
+
+Parts: TypeAlias = Sequence[Any]
+"""One value per block, which stays where the block is."""
+
+Wanted: TypeAlias = Sequence[dict[int, NDArray[np.intp]]]
+"""For every block, which rows it needs of which other blocks."""
 
 
-def sample_blocks(shape: Sequence[int], entries: int) -> Iterator[slice]:
-    """Cut the samples of a tensor of that shape into blocks of about so many entries.
+class State(Protocol):
+    """What a block keeps from one pass to the next, such as warm starts."""
 
-    Each has a good number of fibers along every axis.
+    def on(self, backend: Backend) -> State:
+        """Return a copy on a backend, or on the host if that is NumPy's."""
+        ...
+
+
+class Kept(NamedTuple):
+    """What belongs to a block between two passes.
+
+    Attributes
+    ----------
+    rows : (n, R) array
+        A(1) of its samples.
+    own : (n, R) array or None
+        What the next step of these rows needs.
+    state : State or None
+        What the next pass over the block starts from. A pass in this process may write into it.
     """
-    size = max(1, math.prod(shape[1:]))
-    fewest = size // max(1, *shape[1:])
-    return pieces(shape[0], max(1, entries // size, _FIBERS // max(1, fewest)))
+
+    rows: Array
+    own: Array | None = None
+    state: Any = None
+
+    def on(self, backend: Backend) -> Kept:
+        """Return the same on a backend; the state is copied, so that this one stays as it is."""
+        own = None if self.own is None else backend.asarray(self.own)
+        return Kept(backend.asarray(self.rows), own, None if self.state is None else self.state.on(backend))
 
 
-def even_blocks(shape: Sequence[int], entries: int) -> Iterator[slice]:
-    """Cut the samples into blocks of one length for products with a matrix, which are done fastest in few large ones.
+class Blocks(ABC):
+    """Blocks of samples.
 
-    There are four, so that threads can share them, unless these would be smaller than so many entries or larger than
-    four times that.
+    Attributes
+    ----------
+    backend : Backend
+        That of arrays which are not in blocks: shared factors and sums.
+    recordable : bool
+        Whether a pass may be recorded and replayed on a device: all data are there.
+    sparse : bool
+        Whether blocks store nonzero entries alone.
+    dense_block : DenseBlock or None
+        All samples, where they are one dense block in memory.
     """
-    size = math.prod(shape)
-    count = max(1, -(-size // (4 * entries)), min(4, -(-size // entries)))
-    return even_pieces(shape[0], count)
+
+    backend: Backend
+    recordable: bool = False
+    sparse: bool = False
+    dense_block: DenseBlock | None = None
+
+    @property
+    @abstractmethod
+    def slices(self) -> Sequence[slice]:
+        """Which samples each block has, in order."""
+
+    # --- before a fit ---
+
+    @abstractmethod
+    def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
+        """Give ``function(block, *(argument[k] for argument in arguments))`` for every block k, in order.
+
+        Few results are held at a time, so that they may be large.
+        """
+
+    @abstractmethod
+    def prepared(self, function: Callable[..., Block], *arguments: Sequence[Any]) -> Blocks:
+        """Return blocks made by a function, called as in `stream`: now, or whenever they are read."""
+
+    def map(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
+        """Return all that `stream` gives."""
+        return list(self.stream(function, *arguments))
+
+    def converted(self, dtype: np.dtype[Any]) -> Blocks:
+        """Return the blocks in another number type."""
+        return self.prepared(methodcaller("astype", dtype))
+
+    # --- in a fit ---
+
+    @abstractmethod
+    def run(
+        self, function: Callable[..., Any], rest: Sequence[Array], *parts: Parts, **options: Any
+    ) -> tuple[Parts, Any]:
+        """Call ``function(block, rest, *(part[k] for part in parts), **options)`` for every block k.
+
+        It returns what the block keeps and `Sums`. The former stay with the blocks; the latter are added up, and
+        `collect` has their sum.
+        """
+
+    @abstractmethod
+    def apply(self, function: Callable[..., Any], *parts: Parts, **options: Any) -> tuple[Parts, Any]:
+        """Do the same without the data: ``function(backend, *(part[k] for part in parts), **options)``."""
+
+    @abstractmethod
+    def collect(self, *sums: Any) -> list[Sums]:
+        """Wait for sums."""
+
+    @abstractmethod
+    def put(self, values: Sequence[Any]) -> Parts:
+        """Bring one value, on the host, to each block."""
+
+    @abstractmethod
+    def take(self, parts: Parts) -> list[Any]:
+        """Bring what blocks keep to the host."""
+
+    @abstractmethod
+    def rows(self, kept: Parts) -> Array:
+        """A(1) of all samples, on the backend."""
+
+    @abstractmethod
+    def neighbour_rows(self, wanted: Wanted, kept: Parts) -> Parts:
+        """For every block the rows of A(1) that it needs of other blocks (halo rows), as a list of arrays."""
+
+    @abstractmethod
+    def run_columns(
+        self, function: Callable[..., Any], rest: Sequence[Array], state: Any, kept: Parts, **options: Any
+    ) -> tuple[Any, Any, Parts]:
+        """Call ``function(columns, rest, state, A(1), **options)`` for all samples, a block of columns at a time.
+
+        It returns the next state, `Sums` and an array with a row per sample. Returns the states of all blocks of
+        columns, the sum of the `Sums` for `collect`, and the sum of the arrays, split as the samples are.
+        """
+
+    @abstractmethod
+    def column_counts(self) -> list[int]:
+        """`ColumnBlock.fiber_count` of every block of columns."""
+
+    def detached(self, parts: Parts) -> Parts:
+        """Return the same values without the history of how they were computed, where there is one."""
+        return parts
 
 
-def even_pieces(size: int, count: int) -> Iterator[slice]:
-    """Cut 0, ..., size - 1 into at most so many slices of about one length."""
-    return pieces(size, -(-size // count))
+class LocalBlocks(Blocks):
+    """Blocks that come to the function, in this process."""
+
+    def run(
+        self, function: Callable[..., Any], rest: Sequence[Array], *parts: Parts, **options: Any
+    ) -> tuple[Parts, Any]:
+        """Call the function block after block."""
+        found = self.stream(lambda block, *own: function(block, rest, *own, **options), *parts)
+        return _kept_and_sums(found)
+
+    def apply(self, function: Callable[..., Any], *parts: Parts, **options: Any) -> tuple[Parts, Any]:
+        """Call the function for every block."""
+        return _kept_and_sums(function(self.backend, *own, **options) for own in zip(*parts, strict=True))
+
+    def collect(self, *sums: Any) -> list[Sums]:
+        """Return the sums, which are here."""
+        return list(sums)
+
+    def put(self, values: Sequence[Any]) -> Parts:
+        """Bring the values to the backend."""
+        return [value.on(self.backend) for value in values]
+
+    def take(self, parts: Parts) -> list[Any]:
+        """Return the values: arrays are brought to the host where they are written."""
+        return list(parts)
+
+    def rows(self, kept: Parts) -> Array:
+        """Join the rows of the blocks."""
+        return kept[0].rows if len(kept) == 1 else self.backend.xp.concat([part.rows for part in kept])
+
+    def neighbour_rows(self, wanted: Wanted, kept: Parts) -> Parts:
+        """Take the rows out of those of the other blocks."""
+        return [
+            [kept[block].rows[self.backend.asarray(rows)] for block, rows in needed.items()]
+            for needed in wanted
+        ]
+
+    def run_columns(
+        self, function: Callable[..., Any], rest: Sequence[Array], state: Any, kept: Parts, **options: Any
+    ) -> tuple[Any, Any, Parts]:
+        """Call the function once, with all columns."""
+        before = None if state is None else state[0]
+        after, sums, product = function(self.column_block, rest, before, self.rows(kept), **options)
+        return [after], sums, [product[part] for part in self.slices]
+
+    def column_counts(self) -> list[int]:
+        """Count the columns."""
+        return [self.column_block.fiber_count(0)]
+
+    @property
+    @abstractmethod
+    def column_block(self) -> ColumnBlock:
+        """All columns of X_(1)."""
 
 
-def pieces(size: int, step: int) -> Iterator[slice]:
-    """Cut 0, ..., size - 1 into slices of that many."""
-    return (slice(start, min(start + step, size)) for start in range(0, size, step))
+def _kept_and_sums(found: Iterator[tuple[Any, Sums | None]] | Any) -> tuple[list[Any], Sums | None]:
+    kept, total = [], None
+    for mine, sums in found:
+        kept.append(mine)
+        total = sums if total is None else total + sums
+    return kept, total
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory(LocalBlocks):
+    """One block with all samples."""
+
+    block: Block
+    recordable = True
+
+    @property
+    def sparse(self) -> bool:  # type: ignore[override]
+        """Whether the block is sparse."""
+        return self.block.sparse
+
+    @property
+    def dense_block(self) -> DenseBlock | None:  # type: ignore[override]
+        """The block, if it is dense."""
+        return None if self.block.sparse else cast(DenseBlock, self.block)
+
+    @property
+    def backend(self) -> Backend:  # type: ignore[override]
+        """That of the block."""
+        return self.block.backend
+
+    @property
+    def slices(self) -> Sequence[slice]:
+        """All samples."""
+        return [slice(0, self.block.shape[0])]
+
+    def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
+        """Call the function with the block."""
+        yield function(self.block, *(argument[0] for argument in arguments))
+
+    def prepared(self, function: Callable[..., Block], *arguments: Sequence[Any]) -> InMemory:
+        """Make the new block now."""
+        return InMemory(function(self.block, *(argument[0] for argument in arguments)))
+
+    @cached_property
+    def column_block(self) -> ColumnBlock:
+        """The columns of the block."""
+        return self.block.columns()

@@ -10,7 +10,7 @@ import numpy as np
 
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.data.algebra import khatri_rao
-from gwntf.data.tensor import as_real_array
+from gwntf.data.checks import as_real_array
 
 
 def as_factors(factors: Any, shape: Sequence[int], rank: int, *, name: str = "init") -> list[FloatArray]:

@@ -1,327 +1,309 @@
-"""A validated nonnegative tensor, samples first."""
+"""The data of a fit, and what is known of them: every quantity is found block by block."""
 
 from __future__ import annotations
 
 import math
-import numbers
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
+from operator import add, methodcaller
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse, vstack
 
-from gwntf.core import Array, FloatArray, InputError
-from gwntf.backends import Backend, get_backend, to_host
-from gwntf.data.blocks import pieces, sample_blocks
+from gwntf.backends import Backend
+from gwntf.core import Array, FloatArray
+from gwntf.data.block import Block
+from gwntf.data.blocks import Blocks, InMemory
+from gwntf.data.checks import check_norms
+from gwntf.data.dense import DenseBlock
+from gwntf.data.factors import KruskalRows
+from gwntf.data.partition import pieces
+from gwntf.data.stream import temporary_array
+
+if TYPE_CHECKING:
+    from gwntf.data.dask import Cluster
+
+_PRODUCT_ENTRIES = 2**24
+"""Entries of the rows that are multiplied with each other at a time."""
 
 
-@dataclass(frozen=True)
-class NonnegativeTensor:
-    """Entries and, where some are missing, which of them were observed.
+@dataclass(frozen=True, eq=False)
+class DataTensor:
+    """Nonnegative samples, checked, wherever they are.
 
     Attributes
     ----------
-    values : array of the backend
-        Finite and nonnegative, zero where nothing was observed.
-    observed : array of bool or None
-        None when every entry was.
-    backend : Backend
-        Owner of both; NumPy by default.
+    blocks : Blocks
+        The samples.
+    shape : tuple of int
+        Samples first.
+    dtype : dtype
+        Of the entries.
+    complete : bool
+        Whether every entry was observed.
     """
 
-    values: Array
-    observed: Array | None = None
-    backend: Backend = field(default_factory=lambda: get_backend("numpy"))
+    blocks: Blocks
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    complete: bool = True
 
-    def __reduce__(self) -> tuple[type[NonnegativeTensor], tuple[Any, ...]]:
-        """Travel without what can be had again."""
-        return NonnegativeTensor, (self.values, self.observed, self.backend)
+    @classmethod
+    def of_block(cls, block: Block) -> DataTensor:
+        """Return data that are one block in memory."""
+        return cls(InMemory(block), block.shape, block.dtype, block.complete)
 
-    def __sizeof__(self) -> int:
-        return int(self.values.nbytes) + (0 if self.observed is None else int(self.observed.nbytes))
+    @classmethod
+    def of_array(cls, values: Array, observed: Array | None = None) -> DataTensor:
+        """Return data in NumPy arrays, already checked."""
+        return cls.of_block(DenseBlock(values, observed))
+
+    def __len__(self) -> int:
+        """Count the samples."""
+        return self.shape[0]
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the values."""
-        return tuple(self.values.shape)
+    def ndim(self) -> int:
+        """Order of the tensor."""
+        return len(self.shape)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """NumPy dtype of the values."""
-        kind: np.dtype[Any] = self.backend.dtype(self.values)
-        return kind
+    def backend(self) -> Backend:
+        """Owner of what is not in blocks."""
+        return self.blocks.backend
+
+    @property
+    def dense_block(self) -> DenseBlock | None:
+        """All samples as one dense block in memory, or None."""
+        return self.blocks.dense_block
+
+    @property
+    def sparse(self) -> bool:
+        """Whether blocks store nonzero entries alone."""
+        return self.blocks.sparse
+
+    def on_cluster(self, cluster: Cluster | None) -> DataTensor:
+        """Return the same data on the workers of a cluster, if there is one."""
+        return self if cluster is None else replace(self, blocks=cluster.place(self.blocks))
+
+    def split(self, rows: Any) -> list[Any]:
+        """Split something with one row per sample as the samples are split into blocks."""
+        return [rows[part] for part in self.blocks.slices]
+
+    def _each(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of every block, where it is."""
+        return self.blocks.map(methodcaller(method, *arguments))
+
+    def _joined(self, method: str, *arguments: Any) -> Array:
+        """Join what a method finds for the samples of every block."""
+        return self.backend.xp.concat(
+            [self.backend.asarray(part) for part in self._each(method, *arguments)]
+        )
+
+    def reshape(self, sample_shape: Sequence[int]) -> DataTensor:
+        """Return the same samples under another shape of one sample."""
+        if tuple(sample_shape) == self.shape[1:]:
+            return self
+        blocks = self.blocks.prepared(methodcaller("reshape", tuple(sample_shape)))
+        return replace(self, blocks=blocks, shape=(self.shape[0], *sample_shape))
+
+    def normalised(self, norm: str | None) -> tuple[DataTensor, Array]:
+        """Divide every sample by its norm ("l2", "l1" or None); return tensor and norms (1 for zeros)."""
+        if norm is None:
+            return self, self.backend.asarray(np.ones(self.shape[0], self.dtype))
+        norms = self._joined("norms", 2 if norm == "l2" else 1)
+        scale = check_norms(self.backend, norms, self.dtype)
+        return replace(self, blocks=self.blocks.prepared(_divided, self.split(scale))), scale
 
     @cached_property
-    def rows(self) -> Array:
-        """One row per sample."""
-        return self.values.reshape(self.shape[0], -1)
-
-    @property
-    def on_host(self) -> NonnegativeTensor:
-        """The same in NumPy arrays, for what only the host can do."""
-        return self if isinstance(self.values, np.ndarray) else self._copy_on_host
-
-    @cached_property
-    def _copy_on_host(self) -> NonnegativeTensor:
-        observed = None if self.observed is None else self.backend.to_numpy(self.observed)
-        return NonnegativeTensor(self.backend.to_numpy(self.values), observed)
-
-    def of(self, samples: slice) -> NonnegativeTensor:
-        """Return some of the samples."""
-        observed = None if self.observed is None else self.observed[samples]
-        return replace(self, values=self.values[samples], observed=observed)
-
-    @property
     def sample_sums(self) -> Array:
         """Sum of every sample, in float64."""
-        xp = self.backend.xp
-        return xp.sum(self.backend.asarray(self.rows), axis=1, dtype=xp.float64)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every entry was observed."""
-        return self.observed is None
+        return self._joined("sums")
 
     @property
     def mass(self) -> float:
         """Sum of all entries."""
-        xp = self.backend.xp
-        return float(xp.sum(self.values, dtype=xp.float64))
+        return float(self.sample_sums.sum())
 
     @property
     def largest(self) -> float:
         """Largest entry."""
-        return float(self.backend.xp.max(self.values))
+        return max(float(found.tops.max()) for found in self._each("summary"))
 
     def observed_sums(self, others: FloatArray) -> Array:
-        """Which entries were observed, one row per sample, times a matrix with one row per entry of a sample."""
-        backend, xp, observed = self.backend, self.backend.xp, self.observed
-        placed = backend.asarray(others)
-        if observed is None:
-            return xp.zeros_like(self.rows[:, :1], dtype=placed.dtype) + xp.sum(placed, axis=0)
-        seen = observed.reshape(*self.rows.shape)
-        blocks = sample_blocks(self.shape, backend.block_entries)
-        return xp.concat(backend.map(lambda rows: xp.astype(seen[rows], placed.dtype) @ placed, blocks))
+        """Multiply which entries were observed, one row per sample, with a matrix of one row per entry of a sample."""
+        return self._joined("observed_sums", others)
 
-    def batches(self, entries: int) -> Iterator[slice]:
-        """Cut the samples into batches of about so many entries."""
-        return pieces(self.shape[0], max(1, entries // max(1, math.prod(self.shape[1:]))))
+    def relative_error(self, model: KruskalRows) -> float:
+        """|X - X^| / |X| over the observed entries."""
+        found = self.blocks.map(_error_and_size, self._models(model))
+        error, size = (math.hypot(*parts) for parts in zip(*found, strict=True))
+        return error / size if size > 0 else error
 
-    def normalised(self, norm: str | None) -> tuple[NonnegativeTensor, Array]:
-        """See `normalise_samples`."""
-        return normalise_samples(self, norm)
+    def filled(self, model: KruskalRows) -> Array:
+        """All entries, in memory, with those of the model where nothing was observed."""
+        parts = self.blocks.map(_filled, self._models(model))
+        return self.backend.xp.concat([self.backend.asarray(part) for part in parts])
 
-    def relative_error(self, model: Rows) -> float:
-        """See `relative_error`."""
-        return relative_error(self, model)
+    def _models(self, model: KruskalRows) -> list[list[Array]]:
+        """Factors of the model of every block."""
+        first, *rest = model.factors
+        return [[part, *rest] for part in self.split(first)]
 
-    def filled(self, model: Rows) -> Array:
-        """See `fill_missing`."""
-        return fill_missing(self, model)
+    def times(self, matrix: FloatArray) -> FloatArray:
+        """X_(1) times a matrix, in float64, on the host."""
+        return np.concatenate(self.blocks.map(partial(_times, matrix=matrix)))
 
+    def transposed_times(self, matrix: FloatArray) -> FloatArray:
+        """X_(1)' times a matrix, in float64, on the host."""
+        product: FloatArray = reduce(add, self.blocks.stream(_transposed_times, self.split(matrix)))
+        return product
 
-def as_tensor(X: Any, *, name: str = "X", missing: str = "error", dtype: Any = None) -> NonnegativeTensor:
-    """Check a nonnegative array of order N >= 2 and bring it into floating point.
+    def host_rows(self) -> Any:
+        """One row per sample on the host: see `stacked`."""
+        return self.stacked(methodcaller("host_rows"))
 
-    float32 and float64 are kept, everything else becomes float64, unless `dtype` asks for one of the two.
-    With ``missing="ignore"`` NaN and the mask of a masked array mean "not observed".
-    """
-    values = _as_floats(masked_to_nan(X, name=name, missing=missing), name, dtype)
-    check_shape(values.shape, name)
-    return check_values(get_backend("numpy"), values, name=name, missing=missing)
+    def stacked(self, function: Callable[[Block], Any], width: int | None = None) -> Any:
+        """Stack the rows that a function finds for the samples of every block.
 
+        Returns
+        -------
+        ndarray, memmap or csr_array
+            Dense rows of more than one block lie in a temporary file; sparse ones have only those columns in which
+            there is something.
+        """
+        slices = self.blocks.slices
+        if len(slices) == 1:
+            rows = self.blocks.map(function)[0]
+            return _without_empty_columns(rows) if issparse(rows) else rows
+        file: np.memmap[Any, Any] | None = None
+        stored: list[csr_array] = []
+        for part, rows in zip(slices, self.blocks.stream(function), strict=True):
+            if issparse(rows):
+                stored.append(rows)
+                continue
+            if file is None:
+                file = temporary_array((self.shape[0], width or rows.shape[1]), rows.dtype)
+            file[part, : rows.shape[1]] = rows
+        return _without_empty_columns(vstack(stored, format="csr")) if file is None else file
 
-def check_shape(shape: Sequence[int], name: str = "X") -> None:
-    """Check that there are samples and features."""
-    if len(shape) < 2:
-        raise InputError(name, f"{len(shape)} dimension(s)", "2 or more dimensions, samples first")
-    if 0 in shape:
-        raise InputError(name, f"the empty shape {tuple(shape)}", "at least one entry along every axis")
+    def slice_products(self, mode: int) -> tuple[FloatArray, NDArray[np.int32]]:
+        """Inner products of the slices along a mode, in float64, and exponents: slice i was divided by 2^e_i.
 
+        The division is exact and brings the largest entry of every slice near one, so that no square leaves the range
+        of the numbers.
+        """
+        if mode == 0:
+            return _row_products(self.host_rows())
+        tops = reduce(np.maximum, self.blocks.map(partial(_slice_tops, mode=mode)))
+        exponents = np.frexp(tops)[1]
+        scaled = partial(_slice_products, mode=mode, exponents=exponents)
+        products: FloatArray = reduce(add, self.blocks.stream(scaled))
+        return products, exponents
 
-def check_values(
-    backend: Backend, values: Array, *, name: str = "X", missing: str = "error"
-) -> NonnegativeTensor:
-    """Check the entries of a floating-point array where it lives."""
-    xp = backend.xp
-    if bool(xp.any(xp.isinf(values))):
-        raise InputError(name, "infinite entries", "finite nonnegative numbers")
-    holes = xp.isnan(values)
-    if not bool(xp.any(holes)):
-        return NonnegativeTensor(_nonnegative(xp, values, name), None, backend)
-    if missing == "error":
-        allowed = "finite nonnegative numbers, or missing='ignore' to treat NaN as not observed"
-        raise InputError(name, f"{int(xp.sum(holes))} NaN entries", allowed)
-    unseen = xp.nonzero(xp.all(holes.reshape(values.shape[0], -1), axis=1))[0]
-    if unseen.shape[0]:
-        raise InputError(
-            name, f"no observed entry in sample {int(unseen[0])}", "at least one in every sample"
-        )
-    whole = without_holes(NonnegativeTensor(values, None, backend))
-    _nonnegative(xp, whole.values, name)
-    return whole
+    def samples(self, places: NDArray[np.intp]) -> Any:
+        """Return a few samples as rows, dense or sparse, on the host, in the given order."""
+        ends = [part.stop for part in self.blocks.slices]
+        block = np.searchsorted(ends, places, side="right")
+        wanted = [places[block == k] - part.start for k, part in enumerate(self.blocks.slices)]
+        found = self.blocks.map(_picked, wanted)
+        rows = vstack(found, format="csr") if issparse(found[0]) else np.concatenate(found)
+        return rows[np.argsort(np.argsort(block, kind="stable"), kind="stable")]
 
-
-def without_holes(tensor: NonnegativeTensor) -> NonnegativeTensor:
-    """Put zero where NaN is, and note what was observed; where nothing is missing, return the same."""
-    xp, values = tensor.backend.xp, tensor.values
-    holes = xp.isnan(values)
-    if not bool(xp.any(holes)):
-        return tensor
-    return NonnegativeTensor(xp.where(holes, xp.zeros_like(values), values), ~holes, tensor.backend)
-
-
-def masked_to_nan(X: Any, *, name: str = "X", missing: str = "error") -> Any:
-    """Write the mask of a masked array into its entries, as NaN; anything else is returned as it is.
-
-    What lies under the mask is never looked at. float32 stays float32, everything else becomes float64.
-    """
-    if not isinstance(X, np.ma.MaskedArray):
-        return X
-    count = int(np.ma.getmaskarray(X).sum())
-    if count and missing == "error":
-        allowed = "no mask, or missing='ignore' to treat masked entries as not observed"
-        raise InputError(name, f"{count} masked entries", allowed)
-    if not count:
-        return X.data
-    if X.dtype.kind not in "fiub":
-        raise InputError(name, f"entries of type {X.dtype}", "an array of real numbers")
-    return np.ma.filled(X.astype(X.dtype if X.dtype == np.float32 else np.float64), np.nan)
+    def marks(self) -> FloatArray:
+        """Some numbers for every sample that tell data apart, whatever blocks they are in."""
+        found = self.blocks.map(_marks)
+        width = max(part.shape[1] for part in found)
+        return np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in found])
 
 
-def fold_samples(X: Array, sample_shape: tuple[int, ...] | None) -> Array:
-    """Give every row of a 2-D X the shape `sample_shape`."""
-    if sample_shape is None:
-        return X
-    if X.ndim != 2:
-        raise InputError("sample_shape", f"{sample_shape} for X of {X.ndim} dimensions", "2-dimensional X")
-    whole = all(isinstance(size, numbers.Integral) and int(size) > 0 for size in list[Any](sample_shape))
-    if not whole or math.prod(sample_shape) != X.shape[1]:
-        allowed = f"positive sizes whose product is the number of features of X, {X.shape[1]}"
-        raise InputError("sample_shape", str(tuple(sample_shape)), allowed)
-    return X.reshape(len(X), *sample_shape)
+def _divided(block: Block, scale: Array) -> Block:
+    return block.divided(scale)
 
 
-def normalise_samples(tensor: NonnegativeTensor, norm: str | None) -> tuple[NonnegativeTensor, Array]:
-    """Divide every sample by its norm ("l2", "l1" or None); return tensor and norms (1 for zeros).
-
-    Where entries are missing the norm is that of the observed ones, scaled up as if the missing ones were
-    like them, so that a sample does not grow because less of it was seen.
-    """
-    xp, values = tensor.backend.xp, tensor.values
-    if norm is None:
-        return tensor, xp.ones_like(tensor.rows[:, 0])
-    scale = check_norms(tensor.backend, sample_norms(tensor, 2 if norm == "l2" else 1), tensor.dtype)
-    divided = values / scale.reshape(-1, *(1,) * (len(tensor.shape) - 1))
-    return replace(tensor, values=divided), scale
+def _error_and_size(block: Block, factors: Sequence[Array]) -> tuple[float, float]:
+    return block.error_and_size(KruskalRows([block.backend.asarray(factor) for factor in factors]))
 
 
-def sample_norms(tensor: NonnegativeTensor, power: int) -> Array:
-    """Norm of every sample in float64, as if the missing entries were like those observed."""
-    xp = tensor.backend.xp
-    blocks = sample_blocks(tensor.shape, tensor.backend.block_entries)
-    norms = xp.concat(tensor.backend.map(lambda rows: _norms(xp, tensor.rows[rows], power), blocks))
-    if tensor.observed is not None:
-        seen = tensor.observed.reshape(*tensor.rows.shape)
-        norms = norms / (xp.sum(seen, axis=1, dtype=xp.float64) / seen.shape[1]) ** (1 / power)
-    return norms
+def _filled(block: Block, factors: Sequence[Array]) -> Array:
+    return block.filled(KruskalRows([block.backend.asarray(factor) for factor in factors]))
 
 
-def check_norms(backend: Backend, norms: Array, dtype: np.dtype[Any]) -> Array:
-    """Return norms in the number type of the samples, one for zeros, or refuse those that it does not hold."""
-    xp = backend.xp
-    largest = float(xp.max(norms))
-    if largest > float(np.finfo(dtype).max):
-        allowed = "smaller numbers, or dtype='float64' for float32 data"
-        raise InputError("X", f"a sample whose norm {largest:g} is out of range", allowed)
-    return backend.asarray(xp.where(norms > 0, norms, xp.ones_like(norms)), dtype)
+def _times(block: Block, matrix: FloatArray) -> FloatArray:
+    return np.concatenate([rows @ matrix for _, rows in block.wide_rows()])
 
 
-def _norms(xp: Any, block: Array, power: int) -> Array:
-    """Norms of some samples, summed in float64 without overflow."""
-    rows = xp.astype(block, xp.float64)
-    largest = xp.max(rows, axis=1)
-    rows = rows / xp.where(largest > 0, largest, xp.ones_like(largest))[:, None]
-    return largest * xp.sum(rows**power, axis=1) ** (1 / power)
+def _transposed_times(block: Block, matrix: FloatArray) -> FloatArray:
+    product: FloatArray = reduce(add, (rows.T @ matrix[part] for part, rows in block.wide_rows()))
+    return product
 
 
-class Rows(Protocol):
-    """A tensor of which blocks of samples can be had: an array, or a model that forms them."""
-
-    def __getitem__(self, rows: slice, /) -> Array:
-        """Return a block of samples."""
-        ...
+def _slice_tops(block: Block, mode: int) -> FloatArray:
+    tops: FloatArray = reduce(np.maximum, (_row_tops(rows) for rows in block.wide_slices(mode)))
+    return tops
 
 
-def fill_missing(tensor: NonnegativeTensor, model: Rows) -> Array:
-    """Copy the entries, with those of the model where nothing was observed, a block of samples at a time."""
-    xp, observed = tensor.backend.xp, tensor.observed
-    filled = xp.asarray(tensor.values, copy=True)
-    if observed is None:
-        return filled
-
-    def visit(rows: slice) -> None:
-        filled[rows] = xp.where(observed[rows], filled[rows], model[rows])
-
-    tensor.backend.map(visit, sample_blocks(tensor.shape, tensor.backend.block_entries))
-    return filled
+def _slice_products(block: Block, mode: int, exponents: NDArray[np.int32]) -> FloatArray:
+    found = (_product(_scaled(rows, exponents)) for rows in block.wide_slices(mode))
+    products: FloatArray = reduce(add, found)
+    return products
 
 
-def relative_error(tensor: NonnegativeTensor, model: Rows) -> float:
-    """|X - X^| / |X| over the observed entries, in the Frobenius norm."""
-    error, size = error_and_size(tensor, model)
-    return error / size if size > 0 else error
+def _row_products(rows: Any) -> tuple[FloatArray, NDArray[np.int32]]:
+    """Inner products of rows that may lie in a file, a part of their columns at a time."""
+    exponents = np.frexp(_row_tops(rows))[1]
+    if issparse(rows):
+        return _product(_scaled(rows.astype(np.float64), exponents)), exponents
+    products: FloatArray = np.zeros((len(rows), len(rows)))
+    for part in pieces(rows.shape[1], max(1, _PRODUCT_ENTRIES // len(rows))):
+        products += _product(_scaled(rows[:, part].astype(np.float64), exponents))
+    return products, exponents
 
 
-def error_and_size(tensor: NonnegativeTensor, model: Rows) -> tuple[float, float]:
-    """|X - X^| and |X| over the observed entries, a block of samples at a time."""
-    xp = tensor.backend.xp
-
-    def visit(rows: slice) -> tuple[float, float]:
-        values = xp.astype(tensor.values[rows], xp.float64)
-        difference = values - model[rows]
-        if tensor.observed is not None:
-            difference = xp.where(tensor.observed[rows], difference, xp.zeros_like(difference))
-        return _norm(xp, difference), _norm(xp, values)
-
-    blocks = sample_blocks(tensor.shape, tensor.backend.block_entries)
-    errors, sizes = zip(*tensor.backend.map(visit, blocks), strict=True)
-    return math.hypot(*errors), math.hypot(*sizes)
+def _product(rows: Any) -> FloatArray:
+    product = rows @ rows.T
+    dense: FloatArray = product.toarray() if issparse(product) else product
+    return dense
 
 
-def _norm(xp: Any, values: Array) -> float:
-    """Frobenius norm, without overflow."""
-    largest = float(xp.max(xp.abs(values)))
-    if largest == 0 or not math.isfinite(largest):
-        return largest
-    scaled = values / largest
-    return largest * math.sqrt(float(xp.sum(scaled * scaled)))
+def _row_tops(rows: Any) -> FloatArray:
+    tops: FloatArray = rows.max(axis=1).toarray().ravel() if issparse(rows) else rows.max(axis=1)
+    return tops
 
 
-def as_real_array(values: Any, name: str, allowed: str = "an array of real numbers") -> NDArray[Any]:
-    """Return an array of real numbers of any kind, or say which argument is none."""
-    if np.ma.is_masked(values):
-        raise InputError(name, "masked entries", allowed)
-    try:
-        array = np.asarray(to_host(values))
-    except (ValueError, TypeError) as error:
-        raise InputError(name, f"{type(values).__name__} that is no array ({error})", allowed) from error
-    if array.dtype.kind not in "fiub":
-        raise InputError(name, f"entries of type {array.dtype}", allowed)
-    return array
+def _scaled(rows: Any, exponents: NDArray[np.int32]) -> Any:
+    """Divide rows, dense or sparse, by powers of two."""
+    if not issparse(rows):
+        return np.ldexp(rows, -exponents[:, None])
+    scaled = rows.copy()
+    scaled.data = np.ldexp(rows.data, -np.repeat(exponents, np.diff(rows.indptr)))
+    return scaled
 
 
-def _as_floats(X: Any, name: str, dtype: Any) -> FloatArray:
-    values = as_real_array(X, name)
-    keep = values.dtype in (np.float32, np.float64)
-    target = dtype if dtype is not None else (values.dtype if keep else np.float64)
-    return np.ascontiguousarray(values, dtype=target)
+def _picked(block: Block, places: NDArray[np.intp]) -> Any:
+    return block.host_rows()[places]
 
 
-def _nonnegative(xp: Any, values: Array, name: str) -> Array:
-    smallest = float(xp.min(values))
-    if smallest < 0:
-        raise InputError(name, f"negative entries (smallest {smallest:g})", "nonnegative numbers")
-    return values
+def _marks(block: Block) -> FloatArray:
+    """Sum of every sample, the same with weights, and the weights of its observed entries if some are missing."""
+    parts = []
+    for _, rows in block.wide_rows():
+        weighted = rows.copy()
+        if issparse(rows):
+            weighted.data = rows.data * np.cos(rows.indices)
+        else:
+            weighted *= np.cos(np.arange(rows.shape[1]))
+        parts.append(np.stack([np.asarray(part.sum(axis=1)).ravel() for part in (rows, weighted)], axis=1))
+    marks = np.concatenate(parts)
+    if block.complete:
+        return marks
+    weights = np.cos(np.arange(math.prod(block.shape[1:]), dtype=np.float64))[:, None]
+    return np.concatenate([marks, block.backend.to_numpy(block.observed_sums(weights))], axis=1)
+
+
+def _without_empty_columns(rows: csr_array) -> csr_array:
+    columns, indices = np.unique(rows.indices, return_inverse=True)
+    return csr_array((rows.data, indices, rows.indptr), shape=(rows.shape[0], max(1, len(columns))))

@@ -10,7 +10,7 @@ import numpy as np
 from gwntf.core import FloatArray, InputError
 from gwntf.distances.columns import Distance
 from gwntf.geometry import CostSpec, check_cost, check_costs, resolve_costs
-from gwntf.data import NonnegativeTensor, as_tensor, unfold
+from gwntf.data import DataTensor, as_dense_block, unfold
 
 
 def wasserstein_matrix_distance(
@@ -102,15 +102,15 @@ def wasserstein_tensor_distance(
 
 
 def _pair(X: Any, Y: Any) -> tuple[FloatArray, FloatArray]:
-    x, y = (as_tensor(values, name=name, dtype=np.float64) for name, values in (("X", X), ("Y", Y)))
-    if x.values.shape != y.values.shape:
-        raise InputError("Y", f"shape {y.values.shape}", f"the shape of X, {x.values.shape}")
-    return x.values, y.values
+    x, y = (as_dense_block(values, name=name, dtype=np.float64).values for name, values in (("X", X), ("Y", Y)))
+    if x.shape != y.shape:
+        raise InputError("Y", f"shape {y.shape}", f"the shape of X, {x.shape}")
+    return x, y
 
 
 def _measure(data: FloatArray, model: FloatArray, specs: tuple[CostSpec, ...], distance: Distance) -> float:
     """Sum the distances of all fibers along the axes that have a cost."""
-    resolved = resolve_costs(specs, NonnegativeTensor(data))
+    resolved = resolve_costs(specs, DataTensor.of_array(data))
     by_mode = [
         distance.between_columns(unfold(data, mode), unfold(model, mode), cost).sum()
         for mode, cost in enumerate(resolved)

@@ -13,7 +13,7 @@ from gwntf.core import FloatArray, InputError, Relaxation
 from gwntf.distances.plans import Plans
 from gwntf.backends import get_backend
 from gwntf.geometry import Cost, build_kernel
-from gwntf.transport import Scaled, TransportLimits, kl_columns, plan_terms, scale
+from gwntf.transport import Scaled, TransportLimits, plan_terms, ratio_and_kl, scale
 
 _SAME_MASS = 1e-6
 
@@ -65,7 +65,7 @@ class Distance:
             matrix = cost if isinstance(cost, np.ndarray) else cost.to_matrix()
             return np.array([self._exact(x, y, matrix) for x, y in zip(X.T, Y.T, strict=True)])
         solved = self.plans(X, Y, cost).scaled
-        values: FloatArray = plan_terms(get_backend("numpy"), solved, X, Y, self._relaxation).total
+        values: FloatArray = plan_terms(get_backend("numpy"), solved, X, Y, self._relaxation).sum(axis=0)
         return values
 
     def plans(self, X: FloatArray, Y: FloatArray, cost: Cost) -> Plans:
@@ -104,7 +104,7 @@ class Distance:
         for weight, marginal, wanted in zip(
             weights, (plan.sum(axis=1), plan.sum(axis=0)), (a, b), strict=True
         ):
-            value += weight * kl_columns(get_backend("numpy"), marginal[:, None], wanted[:, None])[0]
+            value += weight * float(ratio_and_kl(np, marginal, wanted, axis=0)[1])
         return float(mass * value)
 
     def _warn_unless_settled(self, solved: Scaled, Y: FloatArray, psi: float) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import Relaxation
-from gwntf.backends import get_backend
 from gwntf.geometry import check_costs, check_graph, resolve_costs
-from gwntf.data import as_factors, as_real_array, as_tensor
-from gwntf.solver import ObjectiveTerms, Problem, Wasserstein, evaluate
+from gwntf.data import as_data, as_factors, as_real_array
+from gwntf.losses import ObjectiveTerms, transport_loss
+from gwntf.solver import Problem, evaluate
 from gwntf.transport import TransportLimits
 
 
@@ -55,13 +55,13 @@ def objective(
     >>> round(objective(X, [[[1.0], [2.0]], [[0.5], [0.3], [0.2]]], costs=(None, None)).total, 12)
     0.0
     """
-    tensor = as_tensor(X, missing=missing)
-    shape = tensor.values.shape
+    data = as_data(X, missing=missing)
+    shape = data.shape
     specs = check_costs(costs, shape)
     first = as_real_array(factors[0], "factors[0]") if len(factors) else np.empty((0, 0))
     rank = first.shape[-1] if first.ndim == 2 else 0
     checked = as_factors(list(factors), shape, rank, name="factors")
     ready = None if graph is None else check_graph(graph, shape[0])
     relaxation = Relaxation(reg, reg_m_data, reg_m_model)
-    loss = Wasserstein(resolve_costs(specs, tensor), relaxation, TransportLimits(max_iter, tol))
-    return evaluate(Problem(tensor, loss, ready, graph_reg), checked, get_backend("numpy"))
+    loss = transport_loss(resolve_costs(specs, data), relaxation, TransportLimits(max_iter, tol))
+    return evaluate(Problem(data, loss, ready, graph_reg), checked)

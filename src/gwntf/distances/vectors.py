@@ -10,7 +10,7 @@ import numpy as np
 from gwntf.core import FloatArray, InputError
 from gwntf.distances.columns import Distance
 from gwntf.geometry import NAMED_COSTS, check_cost, resolve_cost
-from gwntf.data import NonnegativeTensor, as_real_array, as_tensor
+from gwntf.data import DataTensor, as_dense_block, as_real_array
 
 
 def wasserstein_distance(
@@ -101,7 +101,7 @@ def _between(x: Any, y: Any, cost: Any, distance: Distance) -> float:
     allowed = f"{', '.join(map(repr, names))}, a square array or a SeparableCost"
     if cost is None or (isinstance(cost, str) and cost not in names):
         raise InputError("cost", repr(cost), allowed)
-    resolved = resolve_cost(check_cost(cost, len(a), "cost"), NonnegativeTensor(a), 0)
+    resolved = resolve_cost(check_cost(cost, len(a), "cost"), DataTensor.of_array(a), 0)
     if resolved is None:
         raise InputError("cost", repr(cost), allowed)
     return float(distance.between_columns(a, b, resolved, name="y")[0])
@@ -111,5 +111,5 @@ def _column(vector: Any, name: str) -> FloatArray:
     values = as_real_array(vector, name)
     if values.ndim != 1:
         raise InputError(name, f"{values.ndim} dimension(s)", "a vector")
-    column: FloatArray = as_tensor(values[:, None], name=name, dtype=np.float64).values
+    column: FloatArray = as_dense_block(values[:, None], name=name, dtype=np.float64).values
     return column

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numbers
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,33 +17,30 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from gwntf.backends import PRECISIONS
+from gwntf.clustering import ASSIGN_LABELS, check_clusters
 from gwntf.core import Array, InputError
-from gwntf.backends import ENGINES, PRECISIONS, Backend, get_backend
+from gwntf.data import DataTensor, KruskalRows, as_data, as_factors, check_unscaled
 from gwntf.estimators.checkpointing import as_checkpoint, keeper_of
-from gwntf.estimators.fitted import Fitted
-from gwntf.estimators.labels import ASSIGN_LABELS, Training, check_clusters
+from gwntf.estimators.fitted import Fitted, Training
 from gwntf.estimators.notices import tell_alone, tell_empty_components, tell_status, tell_uneven
-from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples, estimator_data
-from gwntf.data import (
-    ChunkedTensor,
-    DataTensor,
-    KruskalRows,
-    SparseTensor,
-    as_factors,
-    check_unscaled,
-    check_values,
+from gwntf.estimators.places import ENGINES, Place, open_place
+from gwntf.estimators.sklearn_compat import (
+    Interval,
+    StrOptions,
+    as_float_array,
+    count_samples,
+    note_features,
 )
+from gwntf.losses import Loss
 from gwntf.solver import (
     INITS,
     Callback,
     Checkpoint,
-    Iterations,
-    LossSpec,
     Problem,
     ProgressBar,
     Result,
     Stopping,
-    placed_steps,
     solve_each,
 )
 
@@ -108,7 +106,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     # --- what the parts supply ------------------------------------------------------------------------------
 
     @abstractmethod
-    def _fold(self, values: Array) -> tuple[Array, tuple[int, ...]]:
+    def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
         """Give the data the order of the model; also return the shape of one sample."""
 
     @abstractmethod
@@ -116,14 +114,8 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         """Check the parameters of the loss against the shape of the folded X, before any work."""
 
     @abstractmethod
-    def _loss(self, checked: Any, tensor: DataTensor) -> LossSpec:
+    def _loss(self, checked: Any, tensor: DataTensor) -> Loss:
         """Specify the loss for normalised data, given what `_check_loss` returned."""
-
-    def _check_engine(self) -> None:
-        """Check that the engine can do what is asked for."""
-        if self.engine == "dask" and self.checkpoint is not None:
-            allowed = "None: what a lost worker held is found again, and a lost client needs another fit"
-            raise InputError("checkpoint", "a file with engine='dask'", allowed)
 
     def _check_graph(self, n_samples: int) -> csr_array | None:  # noqa: ARG002
         """Check a graph that the user gave, before any work."""
@@ -180,36 +172,33 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         """Fit each of some models that differ in nothing but their random numbers; this one states the problem."""
         self._validate_params()
         self._check_callbacks()
-        self._check_engine()
         checkpoint = as_checkpoint(self.checkpoint)
-        engine = self._engine(X)
-        with engine.session(X):
-            placing = self._placing(engine)
-            problem, scale = self._state(X, engine)
-            keeper = keeper_of(models, checkpoint, problem, scale, engine)
+        with self._place(X) as place:
+            if place.cluster is not None:
+                place.cluster.check()
+            problem, scale = self._state(X, place)
+            keeper = keeper_of(models, checkpoint, problem, scale, self.device)
             stated = {name: value for name, value in vars(self).items() if name not in self.get_params()}
             steps = len(models) * self.n_init * self.max_iter
             with self._watching(steps) as callbacks, keeper.listening():
                 rngs = [check_random_state(model.random_state) for model in models]
                 results = solve_each(
-                    problem,
+                    replace(problem, data=problem.data.on_cluster(place.cluster)),
                     self.n_components,
                     Stopping(self.max_iter, self.tol),
-                    engine,
-                    ((self._start(problem.tensor, rng), rng) for rng in rngs),
+                    ((self._start(problem.data, rng), rng) for rng in rngs),
                     n_init=self.n_init,
                     callbacks=callbacks,
                     keeper=keeper,
-                    place=placing,
                 )
                 for model, result in zip(models, results, strict=True):
                     model.__dict__.update(stated)
-                    model._keep(result, problem.tensor, scale, engine, X)
+                    model._keep(result, problem.data, scale, X)
         keeper.close()
 
-    def _state(self, X: Any, engine: Backend) -> tuple[Problem, Array]:
+    def _state(self, X: Any, place: Place) -> tuple[Problem, Array]:
         """Check everything and state the problem; also return the scale of every sample."""
-        raw = self._tensor(X, engine, reset=True)
+        raw = self._tensor(X, place, reset=True)
         shape = raw.shape
         checked, given = self._check_loss(shape), self._check_graph(shape[0])
         if not isinstance(self.init, str):
@@ -218,7 +207,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         if not tensor.mass > 0:
             raise InputError("X", "only zeros", "data with some mass")
         if self.sample_norm is None:
-            sums = engine.to_numpy(tensor.sample_sums)
+            sums = tensor.backend.to_numpy(tensor.sample_sums)
             check_unscaled(tensor.dtype, tensor.largest, float(sums.sum()), self._degrees)
             tell_uneven(sums)
         loss = self._loss(checked, tensor)
@@ -229,26 +218,25 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         self._prepare_start(tensor)
         return problem, scale
 
-    def _keep(self, result: Result, tensor: DataTensor, scale: Array, engine: Backend, X: Any) -> None:
+    def _keep(self, result: Result, tensor: DataTensor, scale: Array, X: Any) -> None:
         """Keep what was found, and warn where the fit had not settled."""
-        self._hold(result.factors, tensor, scale, engine, X)
+        self._hold(result.factors, tensor, scale, X)
         self.objective_, self.objective_curve_ = result.objective, result.objective_curve
         self.objective_terms_ = result.terms
         self.n_iter_, self.status_ = result.n_iter, result.status
         tell_status(self.status_, self.objective_curve_, self.tol)
-        tell_empty_components([engine.to_numpy(factor) for factor in result.factors])
+        tell_empty_components([tensor.backend.to_numpy(factor) for factor in result.factors])
 
-    def _hold(
-        self, factors: Sequence[Array], tensor: DataTensor, scale: Array, engine: Backend, X: Any
-    ) -> None:
+    def _hold(self, factors: Sequence[Array], tensor: DataTensor, scale: Array, X: Any) -> None:
         """Keep factors, as X was given, and forget what was found from others."""
+        backend = tensor.backend
         for name in ("labels_", "components_"):
             self.__dict__.pop(name, None)
         self._seen = Training(X)
         self.reconstruction_err_ = tensor.relative_error(KruskalRows(factors))
-        self.factors_ = [engine.as_given(factor, X) for factor in factors]
+        self.factors_ = [backend.as_given(factor, X) for factor in factors]
         self.embedding_ = self.factors_[0]
-        self.sample_scale_ = engine.as_given(scale, X)
+        self.sample_scale_ = backend.as_given(scale, X)
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Factorise X and return `embedding_`, the sample factor of the fit (graph included).
@@ -312,41 +300,37 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         array([2., 4., 8.])
         """
         self.fit(X, y)
-        engine = self._engine(X)
-        with engine.session(X):
-            embedding, scale = engine.asarray(self.embedding_), engine.asarray(self.sample_scale_)
-            return engine.as_given(self._fill(embedding, scale, self._tensor(X, engine, reset=False)), X)
+        with self._place(X) as place:
+            backend = place.backend
+            embedding, scale = backend.asarray(self.embedding_), backend.asarray(self.sample_scale_)
+            return backend.as_given(self._fill(embedding, scale, self._tensor(X, place, reset=False)), X)
 
     # --- the parts ------------------------------------------------------------------------------------------
 
-    def _engine(self, given: Any) -> Backend:
-        """Return the engine for these data."""
-        return get_backend(self.engine, device=self.device, precision=self.precision, given=given)
+    def _place(self, given: Any) -> AbstractContextManager[Place]:
+        """Provide the place where work on these data is done."""
+        return open_place(self.engine, self.device, self.precision, given)
 
-    def _placing(self, engine: Backend) -> Callable[[Problem, Backend], Iterations]:
-        """Say how a problem is placed: here, or on the cluster of the engine."""
-        if engine.name != "dask":
-            return placed_steps
-        from gwntf.cluster import on_cluster
-
-        return on_cluster(engine)
-
-    def _tensor(self, X: Any, engine: Backend, *, reset: bool) -> DataTensor:
-        """Check X, bring it to the engine and fold its rows."""
-        dtype = self.dtype or engine.default_dtype
-        scaled = self.sample_norm is not None
-        values = estimator_data(
-            self, X, engine=engine, reset=reset, missing=self.missing, dtype=dtype, scaled=scaled
+    def _tensor(self, X: Any, place: Place, *, reset: bool) -> DataTensor:
+        """Check X, bring it to the backend or to the workers, and fold its rows."""
+        dtype = self.dtype or place.default_dtype
+        data = as_data(
+            X,
+            place.backend,
+            missing=self.missing,
+            dtype=dtype,
+            scaled=self.sample_norm is not None,
+            as_array=partial(as_float_array, dtype=dtype, estimator=self),
+            cluster=place.cluster,
         )
-        layout = tuple(values.shape[1:])
-        folded, sample_shape = self._fold(values)
+        note_features(self, X, reset=reset)
+        layout = data.shape[1:]
+        folded, sample_shape = self._fold(data)
         if reset:
             self._layout, self.sample_shape_ = layout, tuple(sample_shape)
         elif layout != self._layout:
             raise InputError("X", f"samples of shape {layout}", f"shape {self._layout}")
-        if isinstance(folded, SparseTensor | ChunkedTensor):
-            return folded
-        return check_values(engine, folded, missing=self.missing)
+        return folded
 
     def _check_callbacks(self) -> None:
         for place, callback in enumerate(self.callbacks or ()):

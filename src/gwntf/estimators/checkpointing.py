@@ -9,11 +9,9 @@ import numpy as np
 
 from gwntf._version import __version__
 from gwntf.core import Array
-from gwntf.backends import Backend
 from gwntf.estimators.records import MODEL_RECORDS, SESSION
 from gwntf.io import fingerprint
-from gwntf.data import ChunkedTensor, DataTensor, SparseTensor
-from gwntf.solver import Checkpoint, Keeper, Problem, checkpoints
+from gwntf.solver import LAYOUT, Checkpoint, Keeper, Problem
 
 
 def as_checkpoint(given: Any) -> Checkpoint | None:
@@ -25,7 +23,7 @@ def as_checkpoint(given: Any) -> Checkpoint | None:
 
 
 def keeper_of(
-    models: Sequence[Any], checkpoint: Checkpoint | None, problem: Problem, scale: Array, engine: Backend
+    models: Sequence[Any], checkpoint: Checkpoint | None, problem: Problem, scale: Array, device: str | None
 ) -> Keeper:
     """Return what writes the checkpoint of the fits of some models that differ in their random numbers alone."""
     if checkpoint is None:
@@ -38,12 +36,12 @@ def keeper_of(
         and not callable(value)  # what a metric finds is in the graph
     }
     facts = {
-        "library": (__version__, checkpoints.LAYOUT),
+        "library": (__version__, LAYOUT),
         "class": type(first).__name__,
         "params": own,
         "seeds": [_seed(model.random_state) for model in models],
-        "engine": (engine.name, str(getattr(engine, "device", "host"))),
-        "data": _data(problem.tensor),
+        "engine": (problem.data.backend.name, device),
+        "data": (problem.data.shape, problem.data.marks()),
         "scale": scale,
         "graph": problem.graph,
         "costs": getattr(first, "costs_", None),
@@ -54,11 +52,3 @@ def keeper_of(
 def _seed(random_state: Any) -> Any:
     """Return what two fits of the same script have in common: a number, or that there is none."""
     return int(random_state) if isinstance(random_state, int | np.integer) else None
-
-
-def _data(tensor: DataTensor) -> Any:
-    if isinstance(tensor, ChunkedTensor):
-        return tensor.shape, tensor.engine.to_numpy(tensor.sample_sums)
-    if isinstance(tensor, SparseTensor):
-        return tensor.shape, tensor.places, tensor.values
-    return tensor.shape, tensor.values, tensor.observed

@@ -9,13 +9,13 @@ from typing import Any
 from gwntf.core import InputError, ModelFileError, Status
 from gwntf.estimators.base import Factorization
 from gwntf.estimators.gwntf import GWNTF
-from gwntf.estimators.labels import Training
+from gwntf.estimators.fitted import Training
 from gwntf.estimators.methods import GNCP, GNMF, NCP, NMF, SDNMF, SWIFT
 from gwntf.estimators.mini_batch import MiniBatchGWNTF
 from gwntf.estimators.records import MODEL_RECORDS, SESSION
 from gwntf.geometry import NearFarCost, TrainingSamples, check_cost
 from gwntf.io import read_document, write_document
-from gwntf.solver import ObjectiveTerms
+from gwntf.losses import ObjectiveTerms
 
 KNOWN: dict[str, type[Factorization]] = {
     cls.__name__: cls for cls in (GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, MiniBatchGWNTF)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,20 +15,34 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from gwntf.core import Array, FloatArray, InputError
 from gwntf.backends import Backend, is_foreign, to_host
-from gwntf.estimators.labels import Training, assign, check_clusters, nearest_label
+from gwntf.clustering import assign, check_clusters, nearest_label
+from gwntf.core import Array, FloatArray, InputError
+from gwntf.data import DataTensor, KruskalRows, as_real_array, check_unscaled, khatri_rao
 from gwntf.estimators.notices import tell
+from gwntf.estimators.places import Place
 from gwntf.geometry import Ties
-from gwntf.data import (
-    DataTensor,
-    KruskalRows,
-    SparseTensor,
-    as_real_array,
-    check_unscaled,
-    khatri_rao,
-)
-from gwntf.solver import LossSpec, Problem, Stopping, project
+from gwntf.losses import Loss
+from gwntf.solver import Stopping, project
+
+
+@dataclass
+class Training:
+    """What `predict` compares new samples with: found when it is first called, and kept.
+
+    Attributes
+    ----------
+    given : array-like or None
+        The training samples as the user gave them, until `rows` is known.
+    rows : (n_samples, R) array or None
+        Their embedding as new samples.
+    labels : (n_samples,) array or None
+        Their labels.
+    """
+
+    given: Any
+    rows: FloatArray | None = None
+    labels: NDArray[np.int_] | None = None
 
 
 class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
@@ -46,12 +62,12 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     _seen: Training
 
     @abstractmethod
-    def _engine(self, given: Any) -> Backend:
-        """Return the engine for these data."""
+    def _place(self, given: Any) -> AbstractContextManager[Place]:
+        """Provide the place where work on these data is done."""
 
     @abstractmethod
-    def _tensor(self, X: Any, engine: Backend, *, reset: bool) -> DataTensor:
-        """Check X, bring it to the engine and fold its rows."""
+    def _tensor(self, X: Any, place: Place, *, reset: bool) -> DataTensor:
+        """Check X, bring it to the backend or to the workers, and fold its rows."""
 
     @property
     def _degrees(self) -> tuple[int, int]:
@@ -62,7 +78,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         return 1, 1
 
     @abstractmethod
-    def _loss_of_new_samples(self) -> LossSpec:
+    def _loss_of_new_samples(self) -> Loss:
         """Specify the loss for samples that come after the fit."""
 
     def _ties(self, tensor: DataTensor) -> Ties | None:  # noqa: ARG002
@@ -103,9 +119,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         >>> bool((model.predict(X) == labels).all())            # training samples keep their own labels
         True
         """
-        engine = self._engine(X)
-        with engine.session(X):
-            embedding = engine.to_numpy(self._embed(X, engine)[0])
+        with self._place(X) as place:
+            embedding = place.backend.to_numpy(self._embed(X, place)[0])
         labels = self._training_labels()
         return nearest_label(embedding, self._training_rows(), labels)
 
@@ -132,9 +147,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         >>> model.transform(X[:2]).shape
         (2, 3)
         """
-        engine = self._engine(X)
-        with engine.session(X):
-            return engine.as_given(self._embed(X, engine)[0], X)
+        with self._place(X) as place:
+            return place.backend.as_given(self._embed(X, place)[0], X)
 
     def inverse_transform(self, Z: Any) -> Array:
         """Return the model of embedded samples, in normalised scale and in the layout of the X of `fit`.
@@ -149,15 +163,15 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         (20, 4, 5)
         """
         check_is_fitted(self)
-        engine = self._engine(Z)
-        with engine.session(Z):
-            embedding = engine.asarray(Z if is_foreign(Z) else as_real_array(Z, "Z"))
+        with self._place(Z) as place:
+            backend = place.backend
+            embedding = backend.asarray(Z if is_foreign(Z) else as_real_array(Z, "Z"))
             width = self.embedding_.shape[1]
             if embedding.ndim != 2 or embedding.shape[1] != width:
                 raise InputError("Z", f"shape {tuple(embedding.shape)}", f"shape (n_samples, {width})")
-            if not bool(engine.xp.all(engine.xp.isfinite(embedding))):
+            if not bool(backend.xp.all(backend.xp.isfinite(embedding))):
                 raise InputError("Z", "entries that are not finite", "finite numbers")
-            return engine.as_given(self._model(engine, embedding), Z)
+            return backend.as_given(self._model(backend, embedding), Z)
 
     def reconstruct(self, X: Any) -> Array:
         """Transform X, invert, and give each sample its own scale back; missing entries come filled in.
@@ -172,10 +186,9 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         >>> NMF(1, max_iter=200, tol=0, random_state=0).fit(X).reconstruct([[5.0, 10.0, 20.0]]).round(3)
         array([[ 5., 10., 20.]])
         """
-        engine = self._engine(X)
-        with engine.session(X):
-            embedding, scale, _ = self._embed(X, engine)
-            return engine.as_given(self._model(engine, embedding * scale[:, None]), X)
+        with self._place(X) as place:
+            embedding, scale, _ = self._embed(X, place)
+            return place.backend.as_given(self._model(place.backend, embedding * scale[:, None]), X)
 
     def impute(self, X: Any) -> Array:
         """Return new samples with their missing entries taken from `reconstruct`, the others as they were given.
@@ -189,9 +202,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         >>> model.impute([[5.0, np.nan, 20.0]]).round(3)
         array([[ 5., 10., 20.]])
         """
-        engine = self._engine(X)
-        with engine.session(X):
-            return engine.as_given(self._fill(*self._embed(X, engine)), X)
+        with self._place(X) as place:
+            return place.backend.as_given(self._fill(*self._embed(X, place)), X)
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """Minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries.
@@ -204,9 +216,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         >>> abs(round(NMF(1, max_iter=200, tol=0, random_state=0).fit(X).score(X), 3))
         0.0
         """
-        engine = self._engine(X)
-        with engine.session(X):
-            embedding, scale, tensor = self._embed(X, engine)
+        with self._place(X) as place:
+            embedding, scale, tensor = self._embed(X, place)
             return -tensor.relative_error(self._rows(embedding, scale, tensor))
 
     def save(self, path: str | os.PathLike[str], *, with_predict: bool = True) -> None:
@@ -248,28 +259,26 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         except InputError:  # so many clusters cannot be told apart, and `predict` will say so
             return rows, None
 
-    def _model(self, engine: Backend, embedding: Array) -> Array:
+    def _model(self, backend: Backend, embedding: Array) -> Array:
         """Return the model of embedded samples, in the wider of the two number types and in the layout of X."""
-        components = engine.asarray(self.components_)
-        wide = np.result_type(engine.dtype(embedding), engine.dtype(components))
-        rows = engine.asarray(embedding, wide) @ engine.asarray(components, wide)
+        components = backend.asarray(self.components_)
+        wide = np.result_type(backend.dtype(embedding), backend.dtype(components))
+        rows = backend.asarray(embedding, wide) @ backend.asarray(components, wide)
         return rows.reshape(rows.shape[0], *self._layout)
 
     def _rows(self, embedding: Array, scale: Array, tensor: DataTensor) -> KruskalRows:
         """Return the model of samples, each in its own scale, in the order of `tensor`."""
-        rest = [tensor.engine.asarray(factor, tensor.dtype) for factor in self.factors_[1:]]
+        rest = [tensor.backend.asarray(factor, tensor.dtype) for factor in self.factors_[1:]]
         return KruskalRows([embedding * scale[:, None], *rest])
 
     def _fill(self, embedding: Array, scale: Array, tensor: DataTensor) -> Array:
         """Fill the holes of samples with their model, in the layout of the X of `fit`."""
-        if isinstance(tensor, SparseTensor):
-            raise InputError("X", "a sparse array, whose entries all count as observed", "a dense array")
         return tensor.filled(self._rows(embedding, scale, tensor)).reshape(-1, *self._layout)
 
-    def _embed(self, X: Any, engine: Backend) -> tuple[Array, Array, DataTensor]:
+    def _embed(self, X: Any, place: Place) -> tuple[Array, Array, DataTensor]:
         """Embedding and scale of new samples, and the samples as a tensor."""
         check_is_fitted(self)
-        raw = self._tensor(X, engine, reset=False)
+        raw = self._tensor(X, place, reset=False)
         embedding, scale, unsettled = self._project(raw)
         if unsettled and self.tol > 0:
             message = (
@@ -283,17 +292,19 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         tensor, scale = raw.normalised(self.sample_norm)
         if self.sample_norm is None:
             check_unscaled(tensor.dtype, 1.0, float(tensor.sample_sums.max()), self._degrees)
-        problem = Problem(tensor, self._loss_of_new_samples())
         stopping, ties = Stopping(self.max_iter, self.tol), self._ties(tensor)
-        embedding, unsettled = project(problem, self.factors_[1:], stopping, raw.engine, ties)
+        embedding, unsettled = project(
+            tensor, self._loss_of_new_samples(), self.factors_[1:], stopping, ties
+        )
         return embedding, scale, unsettled
 
     @cached_property
     def components_(self) -> Array:
         """Khatri-Rao product of all factors but the samples', one row per component; formed when it is asked for."""
         check_is_fitted(self)
-        engine = self._engine(self.embedding_)
-        return engine.as_given(khatri_rao([engine.asarray(f) for f in self.factors_[1:]]).T, self.embedding_)
+        with self._place(self.embedding_) as place:
+            factors = [place.backend.asarray(factor) for factor in self.factors_[1:]]
+            return place.backend.as_given(khatri_rao(factors).T, self.embedding_)
 
     @property
     def _clusters(self) -> int:
@@ -316,8 +327,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         if seen.rows is None and seen.given is None:
             raise InputError("X", "a model saved with `with_predict=False`", "one saved with True to predict")
         if seen.rows is None:
-            engine = self._engine(seen.given)
-            with engine.session(seen.given):
-                raw = self._tensor(seen.given, engine, reset=False)
-                seen.rows, seen.given = engine.to_numpy(self._project(raw)[0]), None
+            with self._place(seen.given) as place:
+                raw = self._tensor(seen.given, place, reset=False)
+                seen.rows, seen.given = place.backend.to_numpy(self._project(raw)[0]), None
         return seen.rows

@@ -12,10 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from gwntf.core import FloatArray, InputError, Status
-from gwntf.backends import Backend
+from gwntf.data import DataTensor, as_factors, pieces
 from gwntf.estimators.base import Constraints
 from gwntf.estimators.notices import tell, tell_empty_components
 from gwntf.estimators.parts import PerModeTransport
+from gwntf.estimators.places import Place
 from gwntf.estimators.sklearn_compat import (
     Interval,
     Options,
@@ -25,17 +26,8 @@ from gwntf.estimators.sklearn_compat import (
     take_samples,
 )
 from gwntf.geometry import CostSpec
-from gwntf.data import DataTensor, as_factors, pieces
-from gwntf.solver import (
-    Callback,
-    Iteration,
-    ObjectiveTerms,
-    Problem,
-    Steps,
-    Stopping,
-    project,
-    start_factors,
-)
+from gwntf.losses import ObjectiveTerms
+from gwntf.solver import Callback, Iteration, Problem, Steps, Stopping, project, start_factors
 
 _DECAY = 0.6
 """Power by which the weight of a new batch falls; averages converge for powers above one half and up to one."""
@@ -156,11 +148,10 @@ class MiniBatchGWNTF(PerModeTransport):
         """
         self._validate_params()
         first = not hasattr(self, "n_batches_")
-        engine = self._engine(X)
-        with engine.session(X):
-            tensor, scale = self._batch(X, engine, first=first, rng=check_random_state(self.random_state))
-            embedding, terms = self._learn(tensor, engine)
-            self._hold([embedding, *self._shared_on(engine, tensor)], tensor, scale, engine, X)
+        with self._place(X) as place:
+            tensor, scale = self._batch(X, place, first=first, rng=check_random_state(self.random_state))
+            embedding, terms = self._learn(tensor)
+            self._hold([embedding, *self._shared_on(tensor)], tensor, scale, X)
         self.objective_ = terms.total
         self.objective_curve_ = np.append(() if first else self.objective_curve_, terms.total)
         self.n_iter_, self.status_ = self.n_batches_, Status.STOPPED
@@ -184,7 +175,7 @@ class MiniBatchGWNTF(PerModeTransport):
         while len(curve) < self.max_epochs and self.status_ is Status.MAX_ITER:
             value, size = self._epoch(X, rng.permutation(count), rng, callbacks)
             curve.append(value)
-            if len(curve) > 1 and self.tol > 0 and curve[-2] - value <= self.tol * max(abs(value), size):
+            if len(curve) > 1 and self.tol > 0 and not Stopping(tol=self.tol).moving(*curve[-2:], size):
                 self.status_ = Status.CONVERGED
         self.objective_curve_, self.objective_, self.n_iter_ = np.array(curve), curve[-1], len(curve)
         self._embed_all(X)
@@ -202,12 +193,11 @@ class MiniBatchGWNTF(PerModeTransport):
             slice(0)
         ]:  # a batch of none says what is wrong
             batch = take_samples(X, np.sort(order[rows]))
-            engine = self._engine(batch)
-            with engine.session(batch):
-                tensor, _ = self._batch(batch, engine, first=not hasattr(self, "n_batches_"), rng=rng)
-                embedding, terms = self._learn(tensor, engine)
+            with self._place(batch) as place:
+                tensor, _ = self._batch(batch, place, first=not hasattr(self, "n_batches_"), rng=rng)
+                embedding, terms = self._learn(tensor)
                 values.append(terms.total)
-                sizes.append(float(engine.xp.sum(tensor.sample_sums)))
+                sizes.append(tensor.mass)
             news = Iteration(0, self.n_batches_, terms.total, terms, [embedding, *self._shared()])
             asked = [callback(news) for callback in callbacks]
             if any(asked):
@@ -216,10 +206,10 @@ class MiniBatchGWNTF(PerModeTransport):
         return sum(values), sum(sizes)
 
     def _batch(
-        self, X: Any, engine: Backend, *, first: bool, rng: np.random.RandomState
+        self, X: Any, place: Place, *, first: bool, rng: np.random.RandomState
     ) -> tuple[DataTensor, Any]:
         """Check a batch, and begin if it is the first one; return it normalised, and the scale of its samples."""
-        raw = self._tensor(X, engine, reset=first)
+        raw = self._tensor(X, place, reset=first)
         if not first:
             return raw.normalised(self.sample_norm)
         checked = self._check_loss(raw.shape)
@@ -251,23 +241,22 @@ class MiniBatchGWNTF(PerModeTransport):
     def _default_costs(self, shape: tuple[int, ...]) -> Any:
         return [None, *["grid"] * (len(shape) - 1)]
 
-    def _learn(self, tensor: DataTensor, engine: Backend) -> tuple[Any, ObjectiveTerms]:
+    def _learn(self, tensor: DataTensor) -> tuple[Any, ObjectiveTerms]:
         """Embed a batch and fit it, take its numerators into the means; return the embedding and F there."""
-        problem = Problem(tensor, self._loss_of_new_samples())
-        rest = self._shared_on(engine, tensor)
-        embedding, _ = project(problem, rest, Stopping(_EMBEDDING, 0), engine)
-        steps, factors = Steps(*problem.place(engine)), [embedding, *rest]
-        with engine.quiet():
-            carried, terms = steps.first(factors)
+        backend, loss, rest = tensor.backend, self._loss_of_new_samples(), self._shared_on(tensor)
+        embedding, _ = project(tensor, loss, rest, Stopping(_EMBEDDING, 0))
+        steps = Steps(Problem(tensor, loss))
+        with backend.quiet():
+            at, terms = steps.first([embedding, *rest])
             for _ in range(self.batch_iter - 1):
-                factors, carried, _ = steps.next(factors, carried)
-            samples, *moved = steps.loss.advance(factors, carried, None)
-            masses = engine.to_numpy(engine.xp.sum(samples, axis=0, dtype=engine.xp.float64))
+                at, _ = steps.next(at)
+            moved = steps.loss.moved_rest(steps.blocks, at)
+            masses = backend.to_numpy(backend.xp.sum(at.kept[0].own, axis=0, dtype=backend.xp.float64))
         self.n_batches_ += 1
         self.objective_terms_ = terms
         kept = min(float(self.forget_factor), 1 - self.n_batches_**-_DECAY)
         self._means = [
-            kept * mean + (1 - kept) * masses * engine.to_numpy(factor)
+            kept * mean + (1 - kept) * masses * backend.to_numpy(factor)
             for mean, factor in zip(self._means, moved, strict=True)
         ]
         return embedding, terms
@@ -281,15 +270,14 @@ class MiniBatchGWNTF(PerModeTransport):
             for mean, total in zip(raised, sums, strict=True)
         ]
 
-    def _shared_on(self, engine: Backend, tensor: DataTensor) -> list[Any]:
-        return [engine.asarray(factor, tensor.dtype) for factor in self._shared()]
+    def _shared_on(self, tensor: DataTensor) -> list[Any]:
+        return [tensor.backend.asarray(factor, tensor.dtype) for factor in self._shared()]
 
     def _embed_all(self, X: Any) -> None:
         """Embed all samples with the factors that were learnt."""
         self.factors_ = [np.empty((0, self.n_components)), *self._shared()]
-        engine = self._engine(X)
-        with engine.session(X):
-            raw = self._tensor(X, engine, reset=False)
+        with self._place(X) as place:
+            raw = self._tensor(X, place, reset=False)
             embedding, scale, _ = self._project(raw)
             tensor = raw.normalised(self.sample_norm)[0]
-            self._hold([embedding, *self._shared_on(engine, tensor)], tensor, scale, engine, X)
+            self._hold([embedding, *self._shared_on(tensor)], tensor, scale, X)

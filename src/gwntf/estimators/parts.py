@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from gwntf.core import Array, InputError, Relaxation
+from gwntf import losses
+from gwntf.clustering import choose_graph, clearest, cut, start_from_cut
+from gwntf.core import InputError, Relaxation
+from gwntf.data import DataTensor, check_sample_shape
 from gwntf.estimators.base import Constraints, Factorization
-from gwntf.estimators.graph_choice import choose_graph
-from gwntf.estimators.graph_cut import clearest, cut, start_from_cut
 from gwntf.estimators.notices import tell_all_pairs, tell_parts
 from gwntf.estimators.sklearn_compat import Interval, StrOptions
 from gwntf.geometry import (
@@ -31,8 +33,8 @@ from gwntf.geometry import (
     neighbor_graph,
 )
 from gwntf.geometry.costs import COMPARED_COSTS, SAMPLE_MODE_LIMIT
-from gwntf.data import ChunkedTensor, DataTensor, NonnegativeTensor, SparseTensor, fold_samples
-from gwntf.solver import INITS, UPDATES, Frobenius, LossSpec, Wasserstein, resolve_long_costs, with_mass_of
+from gwntf.losses import UPDATES, Loss, transport_loss
+from gwntf.solver import INITS, resolve_long_costs, with_mass_of
 from gwntf.transport import TransportLimits
 
 _MOST = 16
@@ -50,25 +52,25 @@ class Tensor(Factorization):
 
     _own_constraints: ClassVar[Constraints] = {"sample_shape": [tuple, list, None]}
 
-    def _fold(self, values: Array) -> tuple[Array, tuple[int, ...]]:
-        shape = None if self.sample_shape is None else tuple(self.sample_shape)
-        folded = fold_samples(values, shape)
-        return folded, tuple(folded.shape[1:])
+    def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
+        if self.sample_shape is not None:
+            data = data.reshape(check_sample_shape(self.sample_shape, data.shape))
+        return data, data.shape[1:]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Matrix(Factorization):
     """Order: every sample is one row, whatever its axes."""
 
-    def _fold(self, values: Array) -> tuple[Array, tuple[int, ...]]:
-        return values.reshape(len(values), -1), tuple(values.shape[1:])
+    def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
+        return data.reshape((math.prod(data.shape[1:]),)), data.shape[1:]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FixedLoss(Factorization):
     """Loss: one without parameters of its own, the same for new samples; `loss` of the class says which."""
 
-    loss: ClassVar[LossSpec]
+    loss: ClassVar[Loss]
 
     @property
     def _degrees(self) -> tuple[int, int]:
@@ -77,10 +79,10 @@ class FixedLoss(Factorization):
     def _check_loss(self, shape: tuple[int, ...]) -> None:  # noqa: ARG002
         return None
 
-    def _loss(self, checked: None, tensor: DataTensor) -> LossSpec:  # noqa: ARG002
+    def _loss(self, checked: None, tensor: DataTensor) -> Loss:  # noqa: ARG002
         return self.loss
 
-    def _loss_of_new_samples(self) -> LossSpec:
+    def _loss_of_new_samples(self) -> Loss:
         return self.loss
 
 
@@ -88,7 +90,7 @@ class FixedLoss(Factorization):
 class LeastSquares(FixedLoss):
     """Loss: 1/2 |X - X^|^2."""
 
-    loss = Frobenius()
+    loss = losses.LeastSquares()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -117,11 +119,11 @@ class Transport(Factorization):
         "warm_start_memory": [Interval(numbers.Real, 0, None, closed="both")],
     }
 
-    def _loss(self, checked: tuple[CostSpec, ...], tensor: DataTensor) -> LossSpec:
+    def _loss(self, checked: tuple[CostSpec, ...], tensor: DataTensor) -> Loss:
         relaxation = Relaxation(self.reg, self.reg_m_data, self.reg_m_model)
         self.costs_ = resolve_long_costs(checked, tensor, relaxation, self.kernel_tol)
         self._tell_long_costs(checked)
-        return self._wasserstein()
+        return self._transport_loss()
 
     def _tell_long_costs(self, checked: tuple[CostSpec, ...]) -> None:
         """Tell of modes whose cost was to be near-far, and is a large matrix."""
@@ -130,24 +132,19 @@ class Transport(Factorization):
             if wanted and isinstance(cost, np.ndarray) and len(cost) > SAMPLE_MODE_LIMIT:
                 tell_all_pairs(mode, len(cost), self.kernel_tol)
 
-    def _loss_of_new_samples(self) -> LossSpec:
-        return self._wasserstein().for_new_samples()
+    def _loss_of_new_samples(self) -> Loss:
+        return self._transport_loss().for_new_samples()
 
-    def _check_engine(self) -> None:
-        super()._check_engine()
-        if self.engine == "dask" and self.update == "paper":
-            raise InputError("update", "'paper' with engine='dask'", "'mm' or 'multiplicative'")
-
-    def _wasserstein(self) -> Wasserstein:
+    def _transport_loss(self) -> Loss:
         adaptive = self.transport_max_iter == "auto"
-        return Wasserstein(
+        return transport_loss(
             self.costs_,
             Relaxation(self.reg, self.reg_m_data, self.reg_m_model),
             TransportLimits(_MOST if adaptive else int(self.transport_max_iter), self.transport_tol),
-            self.update,
-            self.inner_iter,
-            self.warm_start_memory,
-            adaptive,
+            update=self.update,
+            inner_iter=self.inner_iter,
+            warm_limit=self.warm_start_memory,
+            adaptive=adaptive,
         )
 
 
@@ -175,10 +172,10 @@ class PixelTransport(Matrix, Transport):
 
     _own_constraints: ClassVar[Constraints] = {"sample_shape": [tuple, list, None]}
 
-    def _fold(self, values: Array) -> tuple[Array, tuple[int, ...]]:
+    def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
         if self.sample_shape is None:
-            return super()._fold(values)
-        return values, fold_samples(values, tuple(self.sample_shape)).shape[1:]
+            return super()._fold(data)
+        return data, check_sample_shape(self.sample_shape, data.shape)
 
     def _check_loss(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
         cost = self.cost
@@ -233,36 +230,29 @@ class Graph(Factorization):
         self._training: TrainingSamples | None = None
         if given is not None or self.graph_reg == 0:
             return given, self.graph_reg
-        folded = self._samples(tensor)
-        tied = _dense(folded) if self.extend_graph else None
+        samples = tensor.reshape(self.sample_shape_)
+        if self.extend_graph:
+            _check_dense(samples)
         metric = self.graph_metric
         if metric == "auto":
             self.graph_metric_, graph, self.modularity_ = choose_graph(
-                folded, self.n_neighbors, self.graph_weight, self._clusters, self.random_state
+                samples, self.n_neighbors, self.graph_weight, self._clusters, self.random_state
             )
             metric = self.graph_metric_
         else:
-            graph = neighbor_graph(folded, self.n_neighbors, weight=self.graph_weight, metric=metric)
-        if tied is not None:
-            self._training = TrainingSamples(tied, self.n_neighbors, weight=self.graph_weight, metric=metric)
+            graph = neighbor_graph(samples, self.n_neighbors, weight=self.graph_weight, metric=metric)
+        if self.extend_graph:
+            self._training = TrainingSamples.of(
+                samples, self.n_neighbors, weight=self.graph_weight, metric=metric
+            )
         return graph, self.graph_reg
 
     def _ties(self, tensor: DataTensor) -> Ties | None:
         if self._training is None:
             return None
-        return Ties(
-            self._training.ties(_dense(self._samples(tensor))), self.embedding_, float(self.graph_reg)
-        )
-
-    def _samples(self, tensor: DataTensor) -> DataTensor:
-        """Bring the samples to the host and give dense ones their own axes, whatever the order of the model."""
-        if isinstance(tensor, SparseTensor):
-            return tensor
-        if isinstance(tensor, ChunkedTensor):
-            return tensor.reshape(len(tensor), *self.sample_shape_)
-        host, shape = tensor.on_host, (-1, *self.sample_shape_)
-        observed = None if host.observed is None else host.observed.reshape(shape)
-        return NonnegativeTensor(host.values.reshape(shape), observed)
+        samples = tensor.reshape(self.sample_shape_)
+        _check_dense(samples)
+        return Ties(self._training.ties(samples), self.embedding_, float(self.graph_reg))
 
     def _prepare_start(self, tensor: DataTensor) -> None:
         if isinstance(self.init, str) and self.init == "graph":
@@ -284,9 +274,8 @@ class Graph(Factorization):
         return clearest(self.graph_, labels, self._clusters, self.random_state)
 
 
-def _dense(tensor: DataTensor) -> NonnegativeTensor:
+def _check_dense(tensor: DataTensor) -> None:
     """Refuse to tie sparse samples to those of the fit, or any to samples that are not in memory."""
-    if isinstance(tensor, NonnegativeTensor):
-        return tensor
-    kind = "sparse" if isinstance(tensor, SparseTensor) else "chunked"
-    raise InputError("extend_graph", f"True with a {kind} array", "False")
+    if tensor.dense_block is None:
+        kind = "sparse" if tensor.sparse else "chunked"
+        raise InputError("extend_graph", f"True with a {kind} array", "False")

@@ -20,15 +20,13 @@ from sklearn.preprocessing import normalize
 from gwntf.core import FloatArray, GwntfError
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
 from gwntf.backends import to_host
-from gwntf.estimators.graph_choice import choose_graph
-from gwntf.estimators.graph_cut import clearest
-from gwntf.estimators.labels import assign, check_clusters
+from gwntf.clustering import assign, check_clusters, choose_graph, clearest
 from gwntf.evaluation import clustering_scores
 from gwntf.experiments.environment import environment
 from gwntf.experiments.table import FOREIGN, Method
 from gwntf.geometry import check_costs, neighbor_graph, resolve_costs
 from gwntf.io import atomic_path
-from gwntf.data import as_tensor, normalise_samples
+from gwntf.data import as_data
 from gwntf.solver import Iteration
 
 PROTOCOL = 4
@@ -101,14 +99,14 @@ def load_setting(dataset: str, methods: Iterable[Method]) -> Setting:
     """Load a data set and compute what the runs of these methods share."""
     loaders = {"coil20": load_coil20, "pie_pose27": load_pie_pose27, "digits": load_digits_tensor}
     X, y = loaders[dataset]()
-    raw = as_tensor(X)
+    raw = as_data(X)
     specs = check_costs(["cosine", *[None] * (X.ndim - 1)], X.shape)
-    sample_cost = resolve_costs(specs, normalise_samples(raw, "l2")[0])[0]
+    sample_cost = resolve_costs(specs, raw.normalised("l2")[0])[0]
     graphs = {}
     for key in {_graph_key(method) for method in methods}:
         if key is not None:
             neighbors, weight, metric, norm = key
-            tensor, _ = normalise_samples(raw, norm)
+            tensor, _ = raw.normalised(norm)
             if metric == "auto":
                 graphs[key] = choose_graph(tensor, neighbors, weight, len(np.unique(y)), 0)[1]
             else:

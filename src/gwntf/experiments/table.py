@@ -11,7 +11,7 @@ from typing import Any
 
 from gwntf import estimators
 from gwntf.core import DataError, InputError
-from gwntf.estimators.labels import ASSIGN_LABELS
+from gwntf.clustering import ASSIGN_LABELS
 from gwntf.evaluation import SCORES
 
 DATASETS = ("coil20", "pie_pose27", "digits")

@@ -1,6 +1,6 @@
 """Costs between the entries of a mode, the kernels that follow from them, and the graph on the samples.
 
-May import `problem`, `backends` and `core`. Start with `costs`, then `kernels` (objects that apply
+May import `data`, `backends` and `core`. Start with `costs`, then `kernels` (objects that apply
 themselves); `near_far` and its kernel are for modes too long for all pairs, `graph` stands
 alone, and `ties` joins new samples to it.
 """
@@ -18,12 +18,7 @@ from gwntf.geometry.costs import (
 )
 from gwntf.geometry.edge_weights import GRAPH_WEIGHTS
 from gwntf.geometry.features import GRAPH_METRICS, GraphMetric
-from gwntf.geometry.graph import (
-    SampleGraph,
-    check_graph,
-    neighbor_graph,
-    place_graph,
-)
+from gwntf.geometry.graph import SampleGraph, check_graph, cut_graph, neighbor_graph
 from gwntf.geometry.kernels import DenseKernel, Kernel, SeparableKernel, build_kernel
 from gwntf.geometry.near_far import NearFarCost, Points, near_far_parts, near_pairs
 from gwntf.geometry.near_far_kernel import NearFarKernel
@@ -51,11 +46,11 @@ __all__ = [
     "check_cost",
     "check_costs",
     "check_graph",
+    "cut_graph",
     "grid_cost",
     "near_far_parts",
     "near_pairs",
     "neighbor_graph",
-    "place_graph",
     "resolve_cost",
     "resolve_costs",
 ]

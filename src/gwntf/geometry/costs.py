@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray, InputError
+from gwntf.data import DataTensor, as_real_array, unfold
 from gwntf.geometry.near_far import NearFarCost
-from gwntf.geometry.pairwise import distances_of, pairwise_distances
-from gwntf.data import ChunkedTensor, DataTensor, SparseTensor, as_real_array, unfold
+from gwntf.geometry.pairwise import ObservedRows, distances_of, shared_distances
 
 CostFunction: TypeAlias = Callable[[DataTensor, int], FloatArray]
 
@@ -152,17 +153,21 @@ def _euclidean(tensor: DataTensor, mode: int) -> FloatArray:
 
 
 def _between_slices(tensor: DataTensor, mode: int, metric: str) -> FloatArray:
-    """Distances between the slices of the data along a mode, over the entries that both have."""
-    if isinstance(tensor, SparseTensor):
-        return pairwise_distances(tensor.slices(mode), None, metric)
-    if isinstance(tensor, ChunkedTensor):
-        if not tensor.complete:
-            allowed = "None, 'grid', 'grid2' or a matrix of your own"
-            raise InputError(f"costs[{mode}]", f"{metric!r} with entries missing from chunked data", allowed)
-        return distances_of(tensor.slice_products(mode), metric)
-    host = tensor.on_host
-    observed = None if host.observed is None else unfold(host.observed, mode)
-    return pairwise_distances(unfold(host.values, mode), observed, metric)
+    """Distances between the slices of the data along a mode, over the entries that both have.
+
+    One thread: several would round otherwise.
+    """
+    if tensor.complete:
+        with threadpool_limits(1):
+            return distances_of(*tensor.slice_products(mode), metric)
+    block = tensor.dense_block
+    if block is None:
+        allowed = "None, 'grid', 'grid2' or a matrix of your own"
+        raise InputError(f"costs[{mode}]", f"{metric!r} with entries missing from chunked data", allowed)
+    rows = ObservedRows(unfold(block.host.values, mode).astype(np.float64), unfold(block.host.observed, mode))
+    distances = shared_distances(rows, rows, metric)
+    np.fill_diagonal(distances, 0)
+    return distances
 
 
 def check_costs(costs: Any, shape: Sequence[int]) -> tuple[CostSpec, ...]:

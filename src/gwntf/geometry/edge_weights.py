@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 from sklearn.preprocessing import normalize
 
 from gwntf.core import FloatArray
-from gwntf.geometry.pairwise import near_one
-from gwntf.geometry.stored import neighbor_cosines
-from gwntf.data import ChunkedTensor, DataTensor, NonnegativeTensor, SparseTensor
+from gwntf.data import Block, DataTensor, pieces
+from gwntf.geometry.pairwise import ObservedRows, near_one
 
 GRAPH_WEIGHTS = ("binary", "cosine", "self-tuning")
 
 SCALE_NEIGHBOR = 7
 """The neighbour whose distance is the scale of a sample."""
+
+_BATCH = 4096
 
 
 class Ends(NamedTuple):
@@ -36,11 +38,9 @@ def edge_weights(
     if weight == "self-tuning":
         return _self_tuning(distance, own.scale[:, None] * other.scale[index])
     if weight == "cosine":
-        if isinstance(own.tensor, ChunkedTensor) or isinstance(other.tensor, ChunkedTensor):
-            return _chunked_cosines(own.tensor, index)
-        if isinstance(own.tensor, SparseTensor) or isinstance(other.tensor, SparseTensor):
-            return _sparse_cosines(own.tensor, index)
-        return _cosines(own.tensor, other.tensor, index)
+        if own.tensor.complete and other.tensor.complete:
+            return _cosines(own.tensor, other.tensor, index)
+        return _shared_cosines(observed_rows(own.tensor), observed_rows(other.tensor), index)
     return np.ones_like(distance)
 
 
@@ -50,38 +50,41 @@ def _self_tuning(near: FloatArray, product: FloatArray) -> FloatArray:
     return np.where(near == 0, 1.0, np.exp(-ratio))
 
 
-def _cosines(own: NonnegativeTensor, other: NonnegativeTensor, index: NDArray[np.intp]) -> FloatArray:
+def _cosines(own: DataTensor, other: DataTensor, index: NDArray[np.intp]) -> FloatArray:
+    """Cosine of every sample with its neighbours; samples of zeros have none."""
+    rows = own.stacked(_unit_rows)
+    others = rows if other is own else other.stacked(_unit_rows)
+    cosines = np.empty(index.shape)
+    for part in pieces(len(index), _BATCH):
+        for place, column in enumerate(index[part].T):
+            near = others[column]
+            product = rows[part].multiply(near) if issparse(near) else rows[part] * near
+            cosines[part, place] = np.asarray(product.sum(axis=1)).ravel()
+    return np.clip(cosines, 0, 1)
+
+
+def _unit_rows(block: Block) -> Any:
+    """Samples of a block as rows of length one, dense or sparse; zeros stay zeros."""
+    parts = [normalize(near_one(rows)) for _, rows in block.wide_rows()]
+    return csr_array(parts[0]) if block.sparse else np.concatenate(parts)
+
+
+def _shared_cosines(own: ObservedRows, other: ObservedRows, index: NDArray[np.intp]) -> FloatArray:
     """Cosine of every sample with its neighbours, over the entries that both have."""
-    (rows, seen), (others, others_seen) = observed_rows(own), observed_rows(other)
-    rows, others = near_one(rows), near_one(others)
+    rows, others = near_one(own.values), near_one(other.values)
     cosines = np.zeros(index.shape)
     for place, column in enumerate(index.T):
-        near, near_seen = others[column], others_seen[column]
+        near, near_seen = others[column], other.observed[column]
         product = (rows * near).sum(axis=1)
-        squares = (rows**2 * near_seen).sum(axis=1) * (near**2 * seen).sum(axis=1)
+        squares = (rows**2 * near_seen).sum(axis=1) * (near**2 * own.observed).sum(axis=1)
         np.divide(product, np.sqrt(squares), out=cosines[:, place], where=squares > 0)
     return np.clip(cosines, 0, 1)
 
 
-def _sparse_cosines(tensor: DataTensor, index: NDArray[np.intp]) -> FloatArray:
-    """Cosine of every sample of a sparse tensor with its neighbours among them; zeros have none with each other."""
-    if not isinstance(tensor, SparseTensor):
-        raise TypeError("sparse samples are compared with each other only")
-    rows = normalize(near_one(tensor.slices(0).astype(np.float64)))
-    shared = [rows.multiply(rows[column]).sum(axis=1) for column in index.T]
-    cosines: FloatArray = np.clip(np.stack(shared, axis=1), 0, 1)
-    return cosines
-
-
-def _chunked_cosines(tensor: DataTensor, index: NDArray[np.intp]) -> FloatArray:
-    """Cosine of every sample of a chunked tensor with its neighbours among them."""
-    if not isinstance(tensor, ChunkedTensor):
-        raise TypeError("samples that go by in blocks are compared with each other only")
-    return neighbor_cosines(tensor, index)
-
-
-def observed_rows(tensor: NonnegativeTensor) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return one row per sample in float64, and which entries of it were observed."""
-    rows: FloatArray = tensor.values.reshape(len(tensor.values), -1).astype(np.float64)
-    seen = np.ones_like(rows, bool) if tensor.observed is None else tensor.observed.reshape(rows.shape)
-    return rows, seen
+def observed_rows(tensor: DataTensor) -> ObservedRows:
+    """Return one row per sample in float64, and which entries of it were observed; data are dense and in memory."""
+    block = tensor.dense_block
+    if block is None:
+        raise TypeError("samples with missing entries are compared in memory only")
+    rows: FloatArray = block.host.rows.astype(np.float64)
+    return ObservedRows(rows, np.ones_like(rows, bool) if block.host.seen is None else block.host.seen)

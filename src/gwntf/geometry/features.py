@@ -16,15 +16,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.ndimage import gaussian_filter, gaussian_filter1d
-from scipy.sparse import csr_array
 
 from gwntf.core import FloatArray, InputError
-from gwntf.geometry.neighbors import directions, sparse_directions
-from gwntf.data import ChunkedTensor, DataTensor, NonnegativeTensor, SparseTensor, as_real_array
+from gwntf.data import Block, DataTensor, as_real_array
+from gwntf.geometry import neighbors
+from gwntf.geometry.neighbors import directions
 
 GRAPH_METRICS = (
     "cosine",
@@ -48,55 +50,67 @@ _DIRECTIONS = 8
 _PLACES = {"orientation": 1 / 16, "orientation-coarse": 1 / 8, "orientation-fine": 0.0}
 """Width of a place, in parts of the image."""
 
-_BLOCK_ENTRIES = 2**22
-
 _SHARP, _SHARPEST = 0.5, 0.35
 """Width of a place in pixels, at least; and that of a single pixel."""
 
 
-def sparse_features(tensor: SparseTensor, metric: GraphMetric) -> csr_array:
-    """Return one sparse row per sample, for "cosine" or "euclidean"; rows are compared by their Euclidean distance."""
-    rows = tensor.slices(0).astype(np.float64)
-    return sparse_directions(rows) if metric == "cosine" else rows
+def sample_features(tensor: DataTensor, metric: GraphMetric, dtype: Any = None) -> tuple[Any, str]:
+    """Return one row per sample, dense, sparse or in a temporary file, and how rows are compared.
 
-
-def graph_features(tensor: NonnegativeTensor, metric: GraphMetric) -> tuple[FloatArray, str]:
-    """Return one row per sample and how rows are compared: "euclidean" or "manhattan"."""
+    That is "euclidean" or "manhattan". Rows are in `dtype`, else in float64 or as short as the metric makes them; those
+    of several blocks in float32 where there are so many that pynndescent searches, which takes float32.
+    """
     if callable(metric):
-        return _called(metric, tensor.values.astype(np.float64)), "euclidean"
-    return block_features(tensor, metric)[0], COMPARED.get(metric, "euclidean")
+        block = tensor.dense_block
+        if block is None:
+            raise RuntimeError("a metric that was not checked")
+        return _called(metric, block.host.values.astype(np.float64)), "euclidean"
+    several = len(tensor.blocks.slices) > 1
+    if dtype is None and several and len(tensor) > neighbors.EXACT_LIMIT and find_spec("pynndescent"):
+        dtype = np.float32
+    rows = tensor.stacked(partial(block_features, metric=metric, several=several, dtype=dtype))
+    return rows, COMPARED.get(metric, "euclidean")
 
 
-def block_features(tensor: NonnegativeTensor, metric: str) -> tuple[FloatArray, int]:
-    """Return one row per sample, for a named metric, and its width without a coordinate for rows of zeros."""
-    samples = tensor.values.astype(np.float64)
-    rows = samples.reshape(len(samples), -1)
+def block_features(block: Block, metric: str, several: bool = False, dtype: Any = None) -> Any:
+    """Return what a named metric sees of the samples of a block, some of them at a time.
+
+    If it is one of several blocks, rows always have the coordinate for rows of zeros.
+    """
+    parts = []
+    for part, rows in block.wide_rows():
+        seen = rows if block.sparse else _seen(rows.reshape(-1, *block.shape[1:]), metric)
+        seen = seen if metric in ("euclidean", "wasserstein") else directions(seen, several)
+        parts.append((part, seen.astype(dtype or seen.dtype, copy=False)))
+    if len(parts) == 1:
+        return parts[0][1]
+    whole = np.zeros((block.shape[0], max(seen.shape[1] for _, seen in parts)), parts[0][1].dtype)
+    for part, seen in parts:
+        whole[part, : seen.shape[1]] = seen
+    return whole
+
+
+def _seen(samples: FloatArray, metric: str) -> FloatArray:
     if metric == "gradient":
-        rows = _edges(samples).reshape(len(samples), -1)
-    elif metric in _PLACES:
-        step = max(1, _BLOCK_ENTRIES // samples[0].size)
-        blocks = [samples[start : start + step] for start in range(0, len(samples), step)]
-        rows = np.concatenate([_orientations(block, _PLACES[metric]) for block in blocks])
-    elif metric == "wasserstein":
-        rows = _cumulative(samples)
-    return (rows if metric in ("euclidean", "wasserstein") else directions(rows)), rows.shape[1]
+        return _edges(samples).reshape(len(samples), -1)
+    if metric in _PLACES:
+        return _orientations(samples, _PLACES[metric])
+    return _cumulative(samples) if metric == "wasserstein" else samples.reshape(len(samples), -1)
 
 
-def check_complete(tensor: DataTensor, metric: GraphMetric) -> None:
+def check_metric(tensor: DataTensor, metric: GraphMetric) -> None:
     """Refuse metrics that need every entry where some are missing, or not all are in memory."""
     given = "a callable" if callable(metric) else repr(metric)
-    if isinstance(tensor, ChunkedTensor):
-        if not tensor.complete:
-            raise InputError(
-                "graph", "None with entries missing from chunked data", "a ready graph, or graph_reg=0"
-            )
-        if callable(metric):
-            raise InputError("graph_metric", "a callable with chunked data", "a named metric")
-        return
-    sparse = isinstance(tensor, SparseTensor)
-    if (sparse or not tensor.complete) and (callable(metric) or metric not in ("cosine", "euclidean")):
-        why = "a sparse tensor" if sparse else "missing entries"
+    in_memory = tensor.sparse or tensor.dense_block is not None
+    if not in_memory and not tensor.complete:
+        raise InputError(
+            "graph", "None with entries missing from chunked data", "a ready graph, or graph_reg=0"
+        )
+    if (tensor.sparse or not tensor.complete) and (callable(metric) or metric not in ("cosine", "euclidean")):
+        why = "a sparse tensor" if tensor.sparse else "missing entries"
         raise InputError("graph_metric", f"{given} with {why}", "'cosine' or 'euclidean'")
+    if callable(metric) and not in_memory:
+        raise InputError("graph_metric", "a callable with chunked data", "a named metric")
 
 
 def _edges(samples: FloatArray) -> FloatArray:

@@ -3,56 +3,38 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array, issparse, triu
+from scipy.sparse import coo_array, csr_array, issparse
 
+from gwntf.backends import Backend
 from gwntf.core import Array, FloatArray, InputError
-from gwntf.backends import Backend, get_backend
-from gwntf.geometry.edge_weights import GRAPH_WEIGHTS, SCALE_NEIGHBOR, Ends, edge_weights
-from gwntf.geometry.features import (
-    GRAPH_METRICS,
-    GraphMetric,
-    check_complete,
-    graph_features,
-    sparse_features,
-)
-from gwntf.geometry.neighbors import nearest_rows
-from gwntf.geometry.pairwise import NOISE, pairwise_distances, row_length
-from gwntf.geometry.stored import stored_features
-from gwntf.data import (
-    ChunkedTensor,
-    DataTensor,
-    NonnegativeTensor,
-    SparseTensor,
-    as_chunked_tensor,
-    as_real_array,
-    as_sparse_tensor,
-    as_tensor,
-    is_sparse,
-    whole_or_streamed,
-)
+from gwntf.data import DataTensor, as_data, as_real_array
+from gwntf.geometry.edge_weights import GRAPH_WEIGHTS, SCALE_NEIGHBOR, Ends, edge_weights, observed_rows
+from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, check_metric, sample_features
+from gwntf.geometry.neighbors import nearest_rows, nearest_shared
+from gwntf.geometry.pairwise import NOISE, row_length
 
-_BLOCK_ENTRIES = 2**24
 
 
 @dataclass(frozen=True)
 class SampleGraph:
-    """A graph on the backend, with its weight mu in the objective.
+    """The graph among some samples and their neighbours, with its weight mu in the objective.
 
     Attributes
     ----------
     weight : float
         mu, `graph_reg` of the public classes.
-    matrix : the backend's sparse matrix
-        V, symmetric; ``matrix @ A`` is the only product needed.
-    degree : (N, 1) array
+    matrix : sparse matrix of the backend, (n, n + h)
+        Rows of V; its columns are these samples, then h neighbours in other blocks.
+    degree : (n, 1) array
         d_i = sum_j V_ij.
     edges : tuple of arrays
-        (i, j, V_ij) for i < j.
+        (i, j, V_ij) for edges that begin at these samples, each edge of the graph once.
     """
 
     weight: float
@@ -62,6 +44,43 @@ class SampleGraph:
 
     def __sizeof__(self) -> int:
         return int(self.degree.nbytes + 2 * sum(part.nbytes for part in self.edges))
+
+    def on(self, backend: Backend) -> SampleGraph:
+        """Bring a graph to a backend."""
+        degree = backend.asarray(self.degree)
+        edges = tuple(backend.asarray(part) for part in self.edges)
+        matrix = backend.sparse(self.matrix, self.matrix.dtype) if issparse(self.matrix) else self.matrix
+        return SampleGraph(self.weight, matrix, degree, edges)  # type: ignore[arg-type]
+
+
+def cut_graph(
+    graph: csr_array, weight: float, slices: Sequence[slice], dtype: Any
+) -> tuple[list[SampleGraph], list[dict[int, NDArray[np.intp]]]]:
+    """Split a graph as the samples are split into blocks.
+
+    Returns
+    -------
+    graphs : list of SampleGraph
+        One for each block, on the host.
+    wanted : list of dict
+        For each block, which rows of which other blocks its neighbours are, in the order of the columns.
+    """
+    starts = np.array([part.start for part in slices])
+    graphs, wanted = [], []
+    for part in slices:
+        rows = graph[part].tocoo()
+        size = part.stop - part.start
+        outside = (rows.col < part.start) | (rows.col >= part.stop)
+        others = np.unique(rows.col[outside]).astype(np.intp)
+        column = np.where(outside, size + np.searchsorted(others, rows.col), rows.col - part.start)
+        matrix = coo_array((rows.data, (rows.row, column)), shape=(size, size + len(others))).tocsr()
+        upper = rows.col > rows.row + part.start
+        edges = (rows.row[upper].astype(np.int64), column[upper].astype(np.int64), rows.data[upper])
+        degree = np.asarray(graph[part].sum(axis=1)).reshape(-1, 1)
+        graphs.append(SampleGraph(float(weight), matrix.astype(dtype), degree.astype(dtype), edges))
+        source = np.searchsorted(starts, others, side="right") - 1
+        wanted.append({int(k): others[source == k] - starts[k] for k in np.unique(source)})
+    return graphs, wanted
 
 
 def neighbor_graph(
@@ -108,7 +127,7 @@ def neighbor_graph(
            [0, 0, 1, 0]])
     """
     _check_choices(n_neighbors, weight, metric, missing)
-    tensor = _as_samples(X, missing)
+    tensor = as_data(X, missing=missing)
     size = tensor.shape[0]
     count = min(n_neighbors, size - 1)
     if count < 1:
@@ -121,18 +140,6 @@ def neighbor_graph(
     row = np.repeat(np.arange(size), count)
     directed = coo_array((values.ravel(), (row, neighbor.ravel())), shape=(size, size)).tocsr()
     return _tidy(directed.maximum(directed.T))
-
-
-def _as_samples(X: Any, missing: str) -> DataTensor:
-    """Check data, dense, sparse or chunked, unless they have been."""
-    if isinstance(X, NonnegativeTensor | SparseTensor | ChunkedTensor):
-        return X
-    if is_sparse(X):
-        return as_sparse_tensor(X)
-    whole, streamed = whole_or_streamed(X)
-    if streamed:
-        return as_chunked_tensor(X, get_backend("numpy"), missing=missing)
-    return as_tensor(whole, missing=missing)
 
 
 def _check_choices(n_neighbors: Any, weight: Any, metric: Any, missing: Any) -> None:
@@ -164,18 +171,6 @@ def check_graph(graph: Any, n_samples: int) -> csr_array:
     return _tidy(matrix)
 
 
-def place_graph(graph: csr_array, weight: float, backend: Backend, dtype: Any) -> SampleGraph:
-    """Bring a graph to the backend, with degrees and edges ready for the updates."""
-    upper = triu(graph, k=1).tocoo()
-    degree = np.asarray(graph.sum(axis=1)).reshape(-1, 1)
-    edges = (
-        backend.asarray(upper.row.astype(np.int64)),
-        backend.asarray(upper.col.astype(np.int64)),
-        backend.asarray(upper.data, np.float64),
-    )
-    return SampleGraph(float(weight), backend.sparse(graph, dtype), backend.asarray(degree, dtype), edges)
-
-
 def _tidy(graph: csr_array) -> csr_array:
     """Drop self-loops (they add nothing to the penalty) and stored zeros; short indices, as scikit-learn wants."""
     coo = graph.tocoo()
@@ -191,41 +186,9 @@ def nearest_samples(
     tensor: DataTensor, count: int, metric: GraphMetric
 ) -> tuple[FloatArray, NDArray[np.intp]]:
     """Distances d and indices of the nearest other samples, in order; each sample's own row left out."""
-    check_complete(tensor, metric)
-    if isinstance(tensor, SparseTensor):
-        rows = sparse_features(tensor, metric)
-        distance, index = nearest_rows(rows, count)
-        length = row_length(rows)
-    elif isinstance(tensor, ChunkedTensor):
-        stored, compared = stored_features(tensor, metric)
-        distance, index = nearest_rows(stored, count, compared)
-        length = row_length(stored)
-    elif tensor.observed is None:
-        features, compared = graph_features(tensor, metric)
-        distance, index = nearest_rows(features, count, compared)
-        length = row_length(features)
-    else:
-        distance, index = _nearest_observed(tensor, count, str(metric))
-        length = 1.0 if metric == "cosine" else row_length(tensor.values.reshape(len(tensor.values), -1))
-    return np.where(distance < NOISE * length, 0, distance), index
-
-
-def _nearest_observed(
-    tensor: NonnegativeTensor, count: int, metric: str
-) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Neighbours on the shared entries of each pair, a block of rows at a time."""
-    size = len(tensor.values)
-    rows = tensor.values.reshape(size, -1)
-    observed = tensor.observed.reshape(size, -1) if tensor.observed is not None else None
-    step = max(1, _BLOCK_ENTRIES // size)
-    distances, indices = [], []
-    for start in range(0, size, step):
-        block = slice(start, min(start + step, size))
-        distance = pairwise_distances(rows, observed, metric, block)
-        if metric == "cosine":
-            distance = np.sqrt(2 * distance)
-        distance[np.arange(block.stop - start), np.arange(start, block.stop)] = np.inf
-        order = np.argsort(distance, axis=1, kind="stable")[:, :count]
-        distances.append(np.take_along_axis(distance, order, axis=1))
-        indices.append(order)
-    return np.concatenate(distances), np.concatenate(indices)
+    check_metric(tensor, metric)
+    if not tensor.complete:
+        return nearest_shared(observed_rows(tensor), None, count, str(metric))
+    rows, compared = sample_features(tensor, metric)
+    distance, index = nearest_rows(rows, count, compared)
+    return np.where(distance < NOISE * row_length(rows), 0, distance), index

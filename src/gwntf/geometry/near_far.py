@@ -14,6 +14,7 @@ clusters, and is applied in O(N C) instead of O(N^2).
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,8 +28,8 @@ from sklearn.metrics.pairwise import euclidean_distances
 from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray
-from gwntf.geometry.neighbors import directions, nearest_rows
 from gwntf.data import pieces
+from gwntf.geometry.neighbors import directions, nearest_rows
 
 N_NEAR = 40
 """Neighbours of each element whose costs are exact."""
@@ -103,31 +104,31 @@ class Points:
 
     Parameters
     ----------
-    rows : (N, M) array
-        The elements.
+    features : (N, M) array
+        What the metric sees of the elements: their directions, or themselves; in memory or in a file.
     metric : {"cosine", "euclidean"}
         1 - cos, or the distance divided by the largest one in a seeded subset.
+    elements : callable
+        Returns some elements, by their numbers, as rows of the data.
     """
 
-    def __init__(self, rows: FloatArray, metric: str) -> None:
-        self._rows = rows
-        self._take(directions(rows) if metric == "cosine" else rows, metric)
-
-    def _take(self, features: FloatArray, metric: str) -> None:
-        """Take what the metric sees of the elements."""
-        self.features, self.metric, self._scale = features, metric, 1.0
+    def __init__(
+        self, features: FloatArray, metric: str, elements: Callable[[NDArray[np.intp]], FloatArray]
+    ) -> None:
+        self.features, self.metric, self.elements, self._scale = features, metric, elements, 1.0
         if metric == "euclidean":
             subset = np.random.default_rng(0).permutation(len(features))[:_SUBSET]
             largest = float(euclidean_distances(features[subset]).max())
             self._scale = 1 / largest if largest > 0 else 1.0
 
+    @classmethod
+    def of_rows(cls, rows: FloatArray, metric: str) -> Points:
+        """Return the rows of a matrix."""
+        return cls(directions(rows) if metric == "cosine" else rows, metric, rows.__getitem__)
+
     def __len__(self) -> int:
         """Count the elements."""
         return len(self.features)
-
-    def elements(self, places: NDArray[np.intp]) -> FloatArray:
-        """Return some elements as the data have them."""
-        return self._rows[places]
 
     def cost(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Costs between features or centres of features."""

@@ -15,7 +15,7 @@ from sklearn.preprocessing import normalize
 from threadpoolctl import ThreadpoolController
 
 from gwntf.core import FloatArray
-from gwntf.geometry.pairwise import near_one
+from gwntf.geometry.pairwise import NOISE, ObservedRows, near_one, row_length, shared_distances
 from gwntf.data import pieces
 
 _log = logging.getLogger(__name__)
@@ -23,9 +23,8 @@ _log = logging.getLogger(__name__)
 EXACT_LIMIT = 20_000
 """Above so many rows pynndescent searches, where it is installed: all pairs take a time that grows as N^2."""
 
-
-_ROWS = 2048
-"""Rows that are compared with all others at a time."""
+_ROWS, _BLOCK_ENTRIES = 2048, 2**24
+"""Rows that are compared with all others at a time, and distances that are held where entries are missing."""
 
 
 def nearest_rows(
@@ -75,24 +74,43 @@ def _without_own(distance: FloatArray, index: NDArray[np.intp]) -> tuple[FloatAr
     return distance[other].reshape(shape), index[other].reshape(shape)
 
 
-def directions(rows: FloatArray) -> FloatArray:
-    """Rows scaled to length one, whose Euclidean distances order pairs as their cosines do.
+def directions(rows: Any, always: bool = False) -> Any:
+    """Rows, dense or sparse, scaled to length one: their Euclidean distances order pairs as their cosines do.
 
-    A row of zeros has no direction; an extra coordinate makes it orthogonal to all others.
+    A row of zeros has no direction; an extra coordinate, there if it is needed or `always`, makes it orthogonal to all
+    others.
     """
-    empty = ~rows.any(axis=1)
-    if empty.any():
-        rows = np.column_stack([rows, empty.astype(rows.dtype)])
-    scaled: FloatArray = normalize(near_one(rows))
-    return scaled
+    sparse = issparse(rows)
+    empty = np.diff(rows.indptr) == 0 if sparse else ~rows.any(axis=1)
+    if always or empty.any():
+        extra = empty.astype(rows.dtype)[:, None]
+        rows = hstack([rows, csr_array(extra)], format="csr") if sparse else np.hstack([rows, extra])
+    scaled = normalize(near_one(rows))
+    return csr_array(scaled) if sparse else scaled
 
 
-def sparse_directions(rows: csr_array) -> csr_array:
-    """`directions` of sparse rows."""
-    empty = np.diff(rows.indptr) == 0
-    if empty.any():
-        rows = hstack([rows, csr_array(empty[:, None].astype(rows.dtype))], format="csr")
-    return csr_array(normalize(near_one(rows)))
+def nearest_shared(
+    rows: ObservedRows, others: ObservedRows | None, count: int, metric: str
+) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Distances and indices of those `others` that are nearest to each row on the entries that both have, in order.
+
+    Without others they are compared with each other, each row's own place left out. All pairs are compared, a block of
+    rows at a time; the distance of directions is that of "cosine".
+    """
+    against = rows if others is None else others
+    distances, indices = [], []
+    for block in pieces(len(rows.values), max(1, _BLOCK_ENTRIES // len(against.values))):
+        distance = shared_distances(rows.part(block), against, metric)
+        if metric == "cosine":
+            distance = np.sqrt(2 * distance)
+        if others is None:
+            distance[np.arange(block.stop - block.start), np.arange(block.start, block.stop)] = np.inf
+        order = np.argsort(distance, axis=1, kind="stable")[:, :count]
+        distances.append(np.take_along_axis(distance, order, axis=1))
+        indices.append(order)
+    length = 1.0 if metric == "cosine" else row_length(against.values)
+    near = np.concatenate(distances)
+    return np.where(near < NOISE * length, 0, near), np.concatenate(indices)
 
 
 def _old_type(rows: Any) -> Any:

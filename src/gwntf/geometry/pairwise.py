@@ -7,47 +7,29 @@ nothing is as far apart as can be: 1, or the sum of the two norms.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
-from sklearn.metrics.pairwise import cosine_distances, euclidean_distances, nan_euclidean_distances
+from scipy.sparse import csr_array
+from sklearn.metrics.pairwise import nan_euclidean_distances
 from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray
-
-Mask = NDArray[np.bool_]
 
 NOISE = 1e-7
 """Distances below this part of the rows' length are rounding errors of the fast formula, and count as zero."""
 
 
-def pairwise_distances(
-    rows: FloatArray | csr_array, observed: Mask | None, metric: str, block: slice | None = None
-) -> FloatArray:
-    """Distances of the rows in `block` (all, by default) from all rows, in float64; zero from themselves.
+class ObservedRows(NamedTuple):
+    """Rows in float64, zero where nothing was observed, and which of their entries were."""
 
-    One thread: several would round otherwise.
-    """
-    block = slice(*(slice(None) if block is None else block).indices(rows.shape[0]))
-    rows = rows.astype(np.float64)
-    if metric == "cosine":
-        rows = near_one(rows)
-        whole, shared = cosine_distances, _shared_cosine
-    else:
-        whole, shared = euclidean_distances, _shared_euclidean
-    with threadpool_limits(1):
-        if observed is None or issparse(rows):
-            distances = whole(rows[block], rows)
-        else:
-            distances = shared(np.asarray(rows), observed, block)
-    here = np.arange(block.stop - block.start)
-    distances[here, here + block.start] = 0
-    if metric == "euclidean":
-        distances[distances < NOISE * row_length(rows)] = 0
-    result: FloatArray = distances
-    return result
+    values: FloatArray
+    observed: NDArray[np.bool_]
+
+    def part(self, which: slice) -> ObservedRows:
+        """Return some of the rows."""
+        return ObservedRows(self.values[which], self.observed[which])
 
 
 def near_one(rows: Any) -> Any:
@@ -70,34 +52,51 @@ def row_length(rows: FloatArray | csr_array) -> float:
     return float(np.sqrt((rows**2).sum(axis=1).max()))
 
 
-def distances_of(products: FloatArray, metric: str) -> FloatArray:
-    """Distances between rows of which only the inner products are known."""
+def distances_of(products: FloatArray, exponents: NDArray[np.int32], metric: str) -> FloatArray:
+    """Distances between rows of which only inner products are known, of row i divided by 2^e_i."""
     squares = np.diag(products)
     if metric == "cosine":
         sizes = np.sqrt(squares[:, None] * squares)
         cosines = np.divide(products, sizes, out=np.zeros_like(products), where=sizes > 0)
         distances: FloatArray = np.clip(1 - cosines, 0, 2)
     else:
+        top = int(exponents.max())
+        below = exponents - top
+        squares = np.ldexp(squares, 2 * below)
+        products = np.ldexp(products, below[:, None] + below)
         distances = np.sqrt(np.maximum(squares[:, None] + squares - 2 * products, 0))
         distances[distances < NOISE * np.sqrt(squares.max())] = 0
+        distances = np.ldexp(distances, top)
     np.fill_diagonal(distances, 0)
     return distances
 
 
-def _shared_euclidean(rows: FloatArray, observed: Mask, block: slice) -> FloatArray:
-    holed = np.where(observed, rows, np.nan)
-    shared: FloatArray = nan_euclidean_distances(holed[block], holed)
-    norms = np.sqrt((rows**2).sum(axis=1) / np.maximum(observed.mean(axis=1), 1 / rows.shape[1]))
-    filled: FloatArray = np.where(np.isnan(shared), norms[block, None] + norms, shared)
+def shared_distances(some: ObservedRows, others: ObservedRows, metric: str) -> FloatArray:
+    """Distances of some rows from others on what both have, in float64. One thread: several would round otherwise."""
+    compare = _shared_cosine if metric == "cosine" else _shared_euclidean
+    with threadpool_limits(1):
+        return compare(some, others)
+
+
+def _shared_euclidean(some: ObservedRows, others: ObservedRows) -> FloatArray:
+    holed = [np.where(rows.observed, rows.values, np.nan) for rows in (some, others)]
+    shared: FloatArray = nan_euclidean_distances(*holed)
+    filled: FloatArray = np.where(np.isnan(shared), _full_norms(some)[:, None] + _full_norms(others), shared)
+    filled[filled < NOISE * row_length(others.values)] = 0
     return filled
 
 
-def _shared_cosine(rows: FloatArray, observed: Mask, block: slice) -> FloatArray:
-    mask = observed.astype(np.float64)
-    squares = rows**2
-    product = rows[block] @ rows.T
-    own, other = squares[block] @ mask.T, mask[block] @ squares.T
-    size = np.sqrt(own * other)
-    cosine = np.divide(product, size, out=np.zeros_like(product), where=size > 0)
+def _full_norms(rows: ObservedRows) -> FloatArray:
+    """Norms as if the missing entries were like those observed."""
+    part = np.maximum(rows.observed.mean(axis=1), 1 / rows.values.shape[1])
+    norms: FloatArray = np.sqrt((rows.values**2).sum(axis=1) / part)
+    return norms
+
+
+def _shared_cosine(some: ObservedRows, others: ObservedRows) -> FloatArray:
+    (rows, seen), (against, against_seen) = ((near_one(part.values), part.observed) for part in (some, others))
+    sizes = np.sqrt((rows**2 @ against_seen.T) * (seen @ (against**2).T))
+    product = rows @ against.T
+    cosine = np.divide(product, sizes, out=np.zeros_like(product), where=sizes > 0)
     distances: FloatArray = np.clip(1 - cosine, 0, 1)
     return distances

@@ -9,16 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from gwntf.core import Array, FloatArray, InputError
 from gwntf.backends import Backend
+from gwntf.core import Array, FloatArray, InputError
+from gwntf.data import DataTensor
 from gwntf.geometry.edge_weights import GRAPH_WEIGHTS, SCALE_NEIGHBOR, Ends, edge_weights, observed_rows
-from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, check_complete, graph_features
+from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, check_metric, sample_features
 from gwntf.geometry.graph import nearest_samples
-from gwntf.geometry.neighbors import nearest_of
-from gwntf.geometry.pairwise import NOISE, pairwise_distances, row_length
-from gwntf.data import NonnegativeTensor
-
-_BLOCK_ENTRIES = 2**24
+from gwntf.geometry.neighbors import nearest_of, nearest_shared
+from gwntf.geometry.pairwise import NOISE, row_length
 
 
 @dataclass(frozen=True)
@@ -62,9 +60,13 @@ class Ties:
     embedding: Array
     weight: float
 
-    def place(self, backend: Backend, dtype: Any, samples: slice) -> SampleTies:
-        """Find what some of the new samples need, on the backend."""
-        xp, part = backend.xp, self.matrix[samples]
+    def of(self, samples: slice) -> Ties:
+        """Return the ties of some of the new samples."""
+        return Ties(self.matrix[samples], self.embedding, self.weight)
+
+    def place(self, backend: Backend, dtype: Any) -> SampleTies:
+        """Find what the new samples need, on the backend."""
+        xp, part = backend.xp, self.matrix
         matrix, rows = backend.sparse(part, np.float64), backend.asarray(self.embedding, np.float64)
         pull, degree = matrix @ rows, backend.asarray(part.sum(axis=1).reshape(-1, 1), np.float64)
         centre = pull / xp.where(degree > 0, degree, xp.ones_like(degree))
@@ -78,35 +80,54 @@ class Ties:
         )
 
 
+@dataclass(frozen=True)
 class TrainingSamples:
     """The samples of a fit, to which new ones are tied: kept as they are and as the metric sees them.
 
-    Parameters are those of `neighbor_graph`. A callable metric sees the training samples here and new samples by
-    themselves later, so it must take every sample alone.
+    A callable metric sees the training samples here and new samples by themselves later, so it must take every sample
+    alone.
+
+    Attributes
+    ----------
+    tensor : DataTensor
+        The samples, dense and in memory.
+    count : int
+        How many of them a new sample is tied to.
+    weight, metric
+        See `neighbor_graph`.
+    features : tuple or None
+        Rows that the metric sees, and how they are compared; None where entries are missing.
+    scale : (n,) array
+        Scale of every sample, for weight "self-tuning".
     """
 
-    def __init__(
-        self, tensor: NonnegativeTensor, n_neighbors: int, *, weight: str, metric: GraphMetric
-    ) -> None:
-        size = len(tensor.values)
-        self._weight, self._metric, self._count = weight, metric, min(n_neighbors, size)
-        self._features = None if tensor.observed is not None else graph_features(tensor, metric)
+    tensor: DataTensor
+    count: int
+    weight: str
+    metric: GraphMetric
+    features: tuple[FloatArray, str] | None
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, tensor: DataTensor, n_neighbors: int, *, weight: str, metric: GraphMetric) -> TrainingSamples:
+        """Keep the samples of a fit; parameters are those of `neighbor_graph`."""
+        size = len(tensor)
         scale: FloatArray = np.zeros(size)
         if weight == "self-tuning" and size > 1:
             scale = nearest_samples(tensor, min(SCALE_NEIGHBOR, size - 1), metric)[0][:, -1]
-        self._tensor, self._ends = tensor, Ends(tensor, scale)
+        features = sample_features(tensor, metric) if tensor.complete else None
+        return cls(tensor, min(n_neighbors, size), weight, metric, features, scale)
 
     @property
     def parts(self) -> dict[str, Any]:
         """What there is to keep, for a file."""
+        block = self.tensor.dense_block
+        if block is None:
+            raise RuntimeError("training samples that are not in memory")
         return {
-            "values": self._tensor.values,
-            "observed": self._tensor.observed,
-            "count": self._count,
-            "weight": self._weight,
-            "metric": self._metric,
-            "features": self._features,
-            "scale": self._ends.scale,
+            "values": block.values,
+            "observed": block.observed,
+            **{name: getattr(self, name) for name in ("count", "weight", "metric", "features", "scale")},
         }
 
     @classmethod
@@ -132,60 +153,32 @@ class TrainingSamples:
         ]
         if not all(fits):
             raise ValueError("training samples that do not fit each other")
-        found = cls.__new__(cls)
-        tensor = NonnegativeTensor(values, observed)
-        found._weight, found._metric, found._count = weight, metric, count
-        found._features, found._tensor, found._ends = features, tensor, Ends(tensor, scale)
-        return found
+        return cls(DataTensor.of_array(values, observed), count, weight, metric, features, scale)
 
-    def ties(self, new: NonnegativeTensor) -> csr_array:
+    def ties(self, new: DataTensor) -> csr_array:
         """Weights between new samples (rows) and training samples (columns), zero beyond the nearest few."""
-        check_complete(new, self._metric)
-        size = len(self._ends.scale)
+        check_metric(new, self.metric)
+        size = len(self.scale)
         scale = min(SCALE_NEIGHBOR, size)
-        distance, index = self._nearest(new, max(self._count, scale))
-        near, neighbor = distance[:, : self._count], index[:, : self._count]
+        distance, index = self._nearest(new, max(self.count, scale))
+        near, neighbor = distance[:, : self.count], index[:, : self.count]
         ends = Ends(new, distance[:, scale - 1])
-        values = edge_weights(self._weight, near, neighbor, ends, self._ends)
-        row = np.repeat(np.arange(len(values)), self._count)
+        values = edge_weights(self.weight, near, neighbor, ends, Ends(self.tensor, self.scale))
+        row = np.repeat(np.arange(len(values)), self.count)
         return csr_array((values.ravel(), (row, neighbor.ravel())), shape=(len(values), size))
 
-    def _nearest(self, new: NonnegativeTensor, count: int) -> tuple[FloatArray, NDArray[np.intp]]:
+    def _nearest(self, new: DataTensor, count: int) -> tuple[FloatArray, NDArray[np.intp]]:
         """Distances and indices of the nearest training samples, in order."""
-        if self._features is None or new.observed is not None:
-            return _nearest_shared(self._tensor, new, count, str(self._metric))
-        features, compared = self._features
-        rows = graph_features(new, self._metric)[0]
-        if callable(self._metric) and rows.shape[1] != features.shape[1]:
+        if self.features is None or not new.complete:
+            return nearest_shared(observed_rows(new), observed_rows(self.tensor), count, str(self.metric))
+        features, compared = self.features
+        rows = sample_features(new, self.metric)[0]
+        if callable(self.metric) and rows.shape[1] != features.shape[1]:
             allowed = f"{features.shape[1]} numbers for every sample, as for those of the fit"
             raise InputError("graph_metric", f"a function that returned shape {rows.shape}", allowed)
-        width = max(
-            features.shape[1], rows.shape[1]
-        )  # rows of zeros may have brought a coordinate of their own
+        width = max(features.shape[1], rows.shape[1])  # rows of zeros may have brought a coordinate of their own
         distance, index = nearest_of(_widened(rows, width), _widened(features, width), count, compared)
         return np.where(distance < NOISE * row_length(features), 0, distance), index
-
-
-def _nearest_shared(
-    training: NonnegativeTensor, new: NonnegativeTensor, count: int, metric: str
-) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Neighbours on the entries that both samples have, a block of new samples at a time."""
-    (rows, seen), (others, others_seen) = observed_rows(training), observed_rows(new)
-    step = max(1, _BLOCK_ENTRIES // len(rows))
-    distances, indices = [], []
-    for start in range(0, len(others), step):
-        block = slice(start, start + step)
-        both = np.concatenate([rows, others[block]])
-        masks = np.concatenate([seen, others_seen[block]])
-        distance = pairwise_distances(both, masks, metric, slice(len(rows), None))[:, : len(rows)]
-        if metric == "cosine":
-            distance = np.sqrt(2 * distance)
-        order = np.argsort(distance, axis=1, kind="stable")[:, :count]
-        distances.append(np.take_along_axis(distance, order, axis=1))
-        indices.append(order)
-    length = 1.0 if metric == "cosine" else row_length(rows)
-    near = np.concatenate(distances)
-    return np.where(near < NOISE * length, 0, near), np.concatenate(indices)
 
 
 def _widened(rows: FloatArray, width: int) -> FloatArray:

@@ -1,23 +1,29 @@
-"""Data terms of the objective, one file per loss.
+"""Data terms of the objective, one file per loss: every loss is written once, for all data and backends.
 
-`protocol` says what the outer loop asks of a loss; `transport` is the Wasserstein loss (KL where no mode is
-transported), `frobenius` the least-squares loss, `entrywise` the base of losses that are sums over entries. A loss is
-first a specification, free of data and backend, and is then placed.
+May import `transport`, `geometry`, `data`, `backends` and `core`. Start with `base`, what the solver asks of a loss;
+`least_squares` is the shortest one, `entrywise` the base of custom losses and KL, `transport` the Wasserstein loss;
+`simplex` has the factor step that transport and KL share, `graph` the penalty on the samples, `warm` what transports keep.
 """
 
-from gwntf.losses.entrywise import Entrywise
-from gwntf.losses.frobenius import Frobenius, FrobeniusLoss
-from gwntf.losses.protocol import Evaluation, Loss, LossSpec, ObjectiveTerms
-from gwntf.losses.transport import TransportLoss, Wasserstein
+from gwntf.losses.base import Loss, ObjectiveTerms, PlanTerms, Position
+from gwntf.losses.entrywise import Entrywise, KullbackLeibler
+from gwntf.losses.graph import GraphTerm, Pull, tie_penalty
+from gwntf.losses.least_squares import LeastSquares
+from gwntf.losses.simplex import UPDATES
+from gwntf.losses.transport import TransportLoss, transport_loss
 
 __all__ = [
+    "UPDATES",
     "Entrywise",
-    "Evaluation",
-    "Frobenius",
-    "FrobeniusLoss",
+    "GraphTerm",
+    "KullbackLeibler",
+    "LeastSquares",
     "Loss",
-    "LossSpec",
     "ObjectiveTerms",
+    "PlanTerms",
+    "Position",
+    "Pull",
     "TransportLoss",
-    "Wasserstein",
+    "tie_penalty",
+    "transport_loss",
 ]

@@ -1,42 +1,43 @@
-"""Losses that are sums over entries, from three functions of an entry: where to begin with a loss of one's own."""
+"""Losses that are sums over entries, from three functions of an entry: where custom losses begin. KL is one of them."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from operator import add
-from typing import Any, ClassVar, Self
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
 
-from gwntf.core import Array, InputError
-from gwntf.backends import Backend
-from gwntf.geometry import SampleGraph, SampleTies
-from gwntf.data import (
-    DataTensor,
-    NonnegativeTensor,
-    SparseTensor,
-    khatri_rao,
-    other_mode_product,
-    sample_blocks,
-)
-from gwntf.losses.protocol import Evaluation, Loss
-from gwntf.updates import unit_columns
-
-EntryFunction = Callable[[Any, Array, Array], Array]
+from gwntf.core import Array
+from gwntf.data import Block, Blocks, Kept, Looked, Parts, Sums, Swept, mode_product
+from gwntf.geometry import SampleGraph
+from gwntf.losses.base import Loss, Position, unit_columns
+from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio
+from gwntf.losses.simplex import SimplexLoss, column_masses, zero_mass
+from gwntf.transport import positive, ratio_and_kl
 
 
-class Entrywise(ABC):
+class Entrywise(Loss):
     """sum of d(x, x^) over the observed entries, by multiplicative updates.
 
     With d' = repulsion - attraction, both nonnegative, the factors are updated in turn, samples last:
 
         A(n) <- A(n) * ((attraction_(n) A(-n) [+ mu V A]) / (repulsion_(n) A(-n) [+ mu D A])) ** power
 
-    A `power` at which this is an MM step makes the data term fall; beside a graph there is no guarantee. Data may
-    have missing entries and any order, on any backend of this machine, but may be neither sparse nor chunked.
+    Data may be dense or sparse, in memory, streamed or on a cluster, of any order, and have missing entries.
+
+    Attributes
+    ----------
+    power : float
+        One at which this is an MM step makes the data term fall; beside a graph there is no guarantee.
+    unit_repulsion : bool
+        Whether the repulsion is one everywhere and the attraction zero where x is, as for KL: then d(0, x^) = x^, and of
+        sparse data only the nonzero entries are looked at. Else samples of sparse data are made dense, some at a time.
     """
 
     power: ClassVar[float] = 1.0
+    unit_repulsion: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, xp: Any, x: Array, model: Array) -> Array:
@@ -50,129 +51,146 @@ class Entrywise(ABC):
     def repulsion(self, xp: Any, x: Array, model: Array) -> Array:
         """Return the part of d d/d x^ that is not negative."""
 
-    def place(self, backend: Backend, tensor: DataTensor) -> Loss:
-        """Bring the data to the backend."""
-        if not isinstance(tensor, NonnegativeTensor):
-            kind = "sparse" if isinstance(tensor, SparseTensor) else "chunked"
-            raise InputError("X", f"a {kind} array under {type(self).__name__}", "a dense array in memory")
-        return EntrywiseLoss(self, backend, tensor)
+    def look(
+        self, start: int, x: Array, y: Array, mask: Array | None, axes: Mapping[int, int], *, backend: Any
+    ) -> Looked:
+        """Compare a tile with the model: attraction and, unless it is one, repulsion; and the loss of every sample.
 
-    def for_new_samples(self) -> Self:
-        """Return itself: its samples are not tied to each other."""
-        return self
+        Where nothing was observed, both are one if the repulsion is one everywhere, which is what they would be if the
+        model were right there; else both are zero.
+        """
+        xp, model = backend.xp, positive(backend.xp, y)
+        values = self.value(xp, x, model)
+        parts = [self.attraction(xp, x, model)]
+        if not self.unit_repulsion:
+            parts.append(self.repulsion(xp, x, model))
+        if mask is not None:
+            values = xp.where(mask, values, xp.zeros_like(values))
+            parts = [xp.where(mask, part, xp.full_like(part, float(self.unit_repulsion))) for part in parts]
+        costs = xp.sum(values.reshape(x.shape[0], -1), axis=1, dtype=xp.float64)
+        return Looked(tuple(parts), costs[None])
 
+    def swept(
+        self, block: Block, a: Array, rest: Sequence[Array], *, rows: bool = True, sums: bool = True
+    ) -> Swept:
+        """Compare a block with the model, where it is."""
+        look = partial(self.look, backend=block.backend)
+        found = block.sweep(look, a, rest, rows=rows, sums=sums, zeros=not self.unit_repulsion)
+        if found.mass is None:
+            return found
+        return found._replace(costs=found.costs + zero_mass(block, found, a, rest), mass=None)
 
-class EntrywiseLoss:
-    """An `Entrywise` loss placed; the model is formed a block of samples at a time."""
+    # --- where a block is ---
 
-    exactness = 0
-    resident = True
-    kept: Sequence[Array] = ()
-
-    def __init__(self, spec: Entrywise, backend: Backend, tensor: Any) -> None:
-        self.backend, self.shape, self._spec = backend, tensor.shape, spec
-        self.kernels = (None,) * len(self.shape)
-        self._rows = backend.asarray(tensor.rows)
-        observed = None if tensor.observed is None else backend.asarray(tensor.observed)
-        self._observed = None if observed is None else observed.reshape(*self._rows.shape)
-        self.sample_scales = self._sizes()
-
-    def forget(self) -> None:
-        """Nothing is kept."""
-
-    def refine(self) -> bool:
-        """Return False: it is exact."""
-        return False
-
-    def state(self) -> dict[str, Any]:
-        """Nothing is kept."""
-        return {}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Do nothing."""
-
-    def evaluate(self, factors: Sequence[Array]) -> Evaluation:
-        """Return the sum over all entries."""
-        return Evaluation(self.kernels, self.backend.xp.sum(self._values(factors)), ())
-
-    def advance(
-        self,
-        factors: Sequence[Array],
-        carried: tuple[Array, ...],  # noqa: ARG002
-        graph: SampleGraph | None,
-    ) -> list[Array]:
-        """Update the factors in turn, samples last."""
-        moved = list(factors)
-        for mode in [*range(1, len(factors)), 0]:
-            up, down = self._products(moved, mode)
-            if mode == 0 and graph is not None:
-                up = up + graph.weight * (graph.matrix @ moved[0])
-                down = down + graph.weight * graph.degree * moved[0]
-            moved[mode] = self._moved(moved[mode], up, down)
-        return moved
-
-    def finish(self, factors: Sequence[Array]) -> list[Array]:
-        """Scale the columns of all but the sample factor to length one."""
-        return unit_columns(self.backend, factors)
-
-    def sample_step(self, factors: Sequence[Array], ties: SampleTies | None) -> tuple[Array, Array]:
-        """Update the samples by themselves."""
-        up, down = self._products(factors, 0)
-        if ties is not None:
-            up, down = up + ties.weight * ties.pull, down + ties.weight * ties.degree * factors[0]
-        return self._moved(factors[0], up, down), self._values(factors)
-
-    def _moved(self, a: Array, up: Array, down: Array) -> Array:
-        return a * (up / self._positive(down)) ** self._spec.power
-
-    def _positive(self, values: Array) -> Array:
-        return self.backend.xp.clip(values, float(self.backend.xp.finfo(values.dtype).smallest_normal), None)
-
-    def _products(self, factors: Sequence[Array], mode: int) -> tuple[Array, Array]:
-        """(attraction_(n) A(-n), repulsion_(n) A(-n))."""
-        xp, first, other = self.backend.xp, factors[0], khatri_rao(factors[1:])
-
-        def visit(rows: slice) -> list[Array]:
-            model = first[rows] @ other.T
-            parts = [self._of_entries(f, rows, model) for f in (self._spec.attraction, self._spec.repulsion)]
-            return [part @ other if mode == 0 else part.T @ first[rows] for part in parts]
-
-        found = list(zip(*self.backend.map(visit, self._blocks()), strict=True))
-        if mode == 0:
-            up, down = (xp.concat(list(part)) for part in found)
-        else:
-            up, down = (other_mode_product(reduce(add, part), factors, mode) for part in found)
-        return up, down
-
-    def _values(self, factors: Sequence[Array]) -> Array:
-        """Return the sum over the entries of every sample, in float64."""
-        other = khatri_rao(factors[1:])
-        return self._summed(lambda rows: factors[0][rows] @ other.T)
-
-    def _sizes(self) -> Array:
+    def sizes(self, block: Block) -> Array:
         """Return the loss of every sample against its own mean: the unit of small changes."""
-        xp = self.backend.xp
+        xp, shape = block.backend.xp, block.shape[1:]
+        ones = [block.backend.asarray([[1.0]] * size, block.dtype) for size in shape]
+        mean = xp.astype(block.sums() / math.prod(shape), ones[0].dtype)[:, None]
+        return self.swept(block, mean, ones, rows=False, sums=False).costs[0]
 
-        def mean(rows: slice) -> Array:
-            return xp.mean(self._rows[rows], axis=1, keepdims=True) + xp.zeros_like(self._rows[rows])
+    def measure(self, block: Block, rest: Sequence[Array], kept: Kept) -> tuple[Kept, Sums]:
+        """Loss, attraction and repulsion of a block, for the factors that samples share."""
+        found = self.swept(block, kept.rows, rest, rows=False)
+        xp = block.backend.xp
+        sums = Sums(value=xp.sum(found.costs, axis=1), masses=xp.sum(kept.rows, axis=0), up=found.sums[0])
+        if not self.unit_repulsion:
+            sums["down"] = found.sums[1]
+        return kept, sums
 
-        return self._summed(mean)
+    def step(
+        self, block: Block, rest: Sequence[Array], kept: Kept, graph: SampleGraph | None, halo: Sequence[Array]
+    ) -> tuple[Kept, Sums]:
+        """Move the rows of a block, then measure it there."""
+        pull = pull_of(block.backend, kept.rows, graph, halo)
+        found = self.swept(block, kept.rows, rest, sums=False)
+        return self.measure(block, rest, Kept(self._moved_rows(block, kept.rows, rest, found, pull)))
 
-    def _summed(self, model_of: Callable[[slice], Array]) -> Array:
-        xp = self.backend.xp
+    def _moved_rows(
+        self, block: Block, a: Array, rest: Sequence[Array], found: Swept, pull: Pull | None
+    ) -> Array:
+        xp = block.backend.xp
+        down = column_masses(xp, rest) + xp.zeros_like(a) if self.unit_repulsion else found.rows[1]
+        return ratio(xp, a, found.rows[0], down, pull, self.power)
 
-        def visit(rows: slice) -> Array:
-            return xp.sum(self._of_entries(self._spec.value, rows, model_of(rows)), axis=1, dtype=xp.float64)
+    def sample_step(
+        self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, state: Any
+    ) -> tuple[Array, Array, Any]:
+        """Update new samples by themselves."""
+        found = self.swept(block, a, rest, sums=False)
+        return self._moved_rows(block, a, rest, found, pull), found.costs[0], state
 
-        return xp.concat(self.backend.map(visit, self._blocks()))
+    # --- in the process of the fit ---
 
-    def _of_entries(self, function: EntryFunction, rows: slice, model: Array) -> Array:
-        """Apply a function to entries, zero where nothing was observed."""
-        xp = self.backend.xp
-        found = function(xp, self._rows[rows], self._positive(model))
-        return (
-            found if self._observed is None else xp.where(self._observed[rows], found, xp.zeros_like(found))
-        )
+    def first(self, blocks: Blocks, at: Position) -> Position:
+        """Measure all blocks."""
+        kept, sums = blocks.run(self.measure, at.rest, at.kept)
+        return replace(at, kept=kept, sums=sums)
 
-    def _blocks(self) -> Any:
-        return sample_blocks(self._rows.shape, self.backend.block_entries)
+    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, halo: Parts) -> Position:
+        """Update the factors in turn, samples last; the pass that moves the samples also measures for the first one."""
+        xp, rest, sums = blocks.backend.xp, list(at.rest), at.sums
+        for mode in range(1, 1 + len(rest)):
+            if mode > 1:
+                (sums,) = blocks.collect(blocks.run(self.measure, rest, at.kept)[1])
+            old, factors = rest[mode - 1], [rest[0][:0], *rest]
+            up = mode_product(sums["up"], factors, mode)
+            if self.unit_repulsion:
+                others = [factor for other, factor in enumerate(rest, start=1) if other != mode]
+                down = sums["masses"] * column_masses(xp, others) + xp.zeros_like(old)
+            else:
+                down = mode_product(sums["down"], factors, mode)
+            rest[mode - 1] = ratio(xp, old, up, down, None, self.power)
+        kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, halo)
+        return replace(at, kept=kept, rest=rest, sums=sums)
+
+    def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
+        """Return the loss."""
+        return at.sums["value"]
+
+    def scaled(self, blocks: Blocks, rest: Sequence[Array]) -> tuple[list[Array], Array]:
+        """Scale columns to Euclidean length one."""
+        return unit_columns(blocks.backend.xp, rest)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KullbackLeibler(SimplexLoss, Entrywise):
+    """KL(X | X^): all factors move at once, since its majorizer separates over them."""
+
+    unit_repulsion = True
+
+    @property
+    def weight(self) -> float:
+        """b."""
+        return 1.0
+
+    def value(self, xp: Any, x: Array, model: Array) -> Array:
+        """Return x log(x / x^) - x + x^."""
+        return xp.where(x > 0, x * xp.log(x / model), xp.zeros_like(x)) - x + model
+
+    def attraction(self, xp: Any, x: Array, model: Array) -> Array:  # noqa: ARG002
+        """Return x / x^."""
+        return x / model
+
+    def repulsion(self, xp: Any, x: Array, model: Array) -> Array:  # noqa: ARG002
+        """Return one."""
+        return xp.ones_like(model)
+
+    def look(
+        self, start: int, x: Array, y: Array, mask: Array | None, axes: Mapping[int, int], *, backend: Any
+    ) -> Looked:
+        """Compare a tile with the model in one pass over it."""
+        xp, rows = backend.xp, (x.shape[0], -1)
+        data, model = x.reshape(*rows), (y if mask is None else y * mask).reshape(*rows)
+        fused = backend.fused_kl
+        found, kl = ratio_and_kl(xp, data, model, axis=1) if fused is None else fused(data, model)
+        found = found.reshape(*x.shape)
+        if mask is not None:
+            found = xp.where(mask, found, xp.ones_like(found))
+        return Looked((found,), kl[None])
+
+    def compare(
+        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None
+    ) -> tuple[Swept, Any]:
+        """Compare a block with the model, entry by entry."""
+        return self.swept(block, a, rest), state

@@ -1,71 +1,102 @@
-"""The Wasserstein loss: transport on some modes, or KL where no mode is transported."""
+"""The transport loss: entropic transport with relaxed marginals along some modes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import methodcaller
+from typing import Any
 
-from gwntf.core import Array, InputError, Relaxation
 from gwntf.backends import Backend
-from gwntf.geometry import Cost, Kernel, SampleGraph, SampleTies, build_kernel
-from gwntf.data import ChunkedTensor, DataTensor, SparseTensor
-from gwntf.losses.chunked import ChunkedPass
-from gwntf.losses.protocol import Evaluation
-from gwntf.losses.sparse import SparsePass
-from gwntf.losses.sweep import DensePass, Sweep, Swept, WarmStarts
-from gwntf.transport import TransportLimits
-from gwntf.updates import RULES, other_masses, printed_factor, simplex_step, tied_root
-
-UPDATES = (*RULES, "paper")
+from gwntf.core import Array, InputError, Relaxation
+from gwntf.data import Block, Blocks, DataTensor, Kept, Looked, Parts, Sums, Swept
+from gwntf.data.columns import ColumnBlock
+from gwntf.geometry import Cost, Kernel, build_kernel
+from gwntf.losses.base import ObjectiveTerms, PlanTerms, Position
+from gwntf.losses.entrywise import KullbackLeibler
+from gwntf.losses.simplex import SimplexLoss, column_masses, zero_mass
+from gwntf.losses.warm import WarmStarts
+from gwntf.transport import TransportLimits, positive, transport_mode
 
 _FEW = 2
 
 
-@dataclass(frozen=True)
-class Wasserstein:
-    """sum_n sum_fibers W(x, x^) over the transported modes, or KL(X | X^) if there is none.
+class _Kernels:
+    """Kernels of a loss, built where they are first needed and not sent anywhere."""
+
+    def __init__(self, costs: tuple[Cost | None, ...], reg: float) -> None:
+        self._costs, self._reg = costs, reg
+        self._built: dict[int, Kernel] = {}
+
+    def __reduce__(self) -> Any:
+        return _Kernels, (self._costs, self._reg)
+
+    def on(self, mode: int, backend: Backend, dtype: Any) -> Kernel:
+        """Return the kernel of a mode; a loss has one backend and number type in every process."""
+        cost = self._costs[mode]
+        if mode not in self._built:
+            if cost is None:
+                raise RuntimeError(f"mode {mode} is not transported")
+            self._built[mode] = build_kernel(cost, self._reg, backend, dtype)
+        return self._built[mode]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TransportLoss(SimplexLoss):
+    """sum_n sum_fibers W(x, x^) over the transported modes; see `transport_loss`.
 
     Attributes
     ----------
     costs : tuple of cost or None
-        One per axis; None leaves that mode out.
+        One per axis, at least one of them a cost; None leaves that mode out.
     relaxation : Relaxation
         lam, alpha, beta.
     limits : TransportLimits
         Accuracy of the transports.
-    adaptive : bool
-        Whether a fit begins with two scalings a transport and doubles them, up to the limit, as F settles.
-    update : {"mm", "multiplicative", "paper"}
-        Factor rule; "mm" never raises F.
-    inner_iter : int
-        Steps of the sample factor per transport step.
     warm_limit : float
         Bytes that the scalings kept from one transport to the next may take; above it every transport starts cold.
+    adaptive : bool
+        Whether a fit begins with two scalings a transport and doubles them, up to the limit, as F settles.
+    warm : bool
+        Whether scalings are kept.
     """
 
     costs: tuple[Cost | None, ...]
     relaxation: Relaxation
     limits: TransportLimits
-    update: str = "mm"
-    inner_iter: int = 1
     warm_limit: float = math.inf
     adaptive: bool = False
+    warm: bool = True
+    kernels: _Kernels = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.relaxation.psi == 1.0 and any(cost is not None for cost in self.costs):
+        if self.relaxation.psi == 1.0:
             allowed = "a finite positive number: an exact model marginal would freeze the factors"
             raise InputError("reg_m_model", repr(self.relaxation.reg_m_model), allowed)
+        object.__setattr__(self, "kernels", _Kernels(self.costs, self.relaxation.reg))
 
-    def place(self, backend: Backend, tensor: DataTensor) -> TransportLoss:
-        """Build the kernels on the backend."""
-        return TransportLoss(self, backend, tensor, self.kernels(backend, tensor.dtype))
+    def prepared(self, data: DataTensor) -> TransportLoss:
+        """Keep scalings if there is room for those of all modes."""
+        return replace(self, warm=self.state_bytes(data) <= self.warm_limit)
 
-    def kernels(self, backend: Backend, dtype: Any) -> tuple[Kernel | None, ...]:
-        """Build one kernel for each cost."""
-        reg = self.relaxation.reg
-        return tuple(None if cost is None else build_kernel(cost, reg, backend, dtype) for cost in self.costs)
+    def state_bytes(self, data: DataTensor) -> int:
+        """Bytes of the scalings along all modes, if they are kept."""
+        if not self.warm:
+            return 0
+        if not data.sparse:
+            return len(self.transported) * math.prod(data.shape) * data.dtype.itemsize
+        fibers = (sum(data.blocks.map(methodcaller("fiber_count", mode))) * data.shape[mode] for mode in self.transported)
+        return sum(fibers) * data.dtype.itemsize
+
+    def for_new_samples(self) -> SimplexLoss:
+        """Leave the sample mode out."""
+        costs = (None, *self.costs[1:])
+        return replace(self, costs=costs) if any(cost is not None for cost in costs) else self._kl()
+
+    def _kl(self) -> KullbackLeibler:
+        return KullbackLeibler(update=self.update, inner_iter=self.inner_iter)
 
     @property
     def transported(self) -> tuple[int, ...]:
@@ -74,140 +105,190 @@ class Wasserstein:
 
     @property
     def weight(self) -> float:
-        """b: beta times the number of transported modes; 1 for the KL loss."""
-        return self.relaxation.reg_m_model * len(self.transported) if self.transported else 1.0
-
-    def scalings(self, before: int | None) -> int:
-        """Scalings of a transport at the start of a fit, or where so many before were too few."""
-        most = self.limits.max_iter
-        if not self.adaptive:
-            return most
-        return min(_FEW if before is None else 2 * before, most)
-
-    def for_new_samples(self) -> Wasserstein:
-        """Leave the sample mode out."""
-        return replace(self, costs=(None, *self.costs[1:]))
-
-
-class Pass(Protocol):
-    """How the data go by: dense, sparse or chunked."""
-
-    def scaling_bytes(self, modes: Sequence[int]) -> int:
-        """Bytes of the scalings along some modes."""
-        ...
-
-    def __call__(self, sweep: Sweep, factors: Sequence[Array]) -> Swept:
-        """Compare the data with the model of these factors."""
-        ...
-
-    def product(self, products: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
-        """Return (Psi_bar / X^)_(n) A(-n) for one n, from what a pass found."""
-        ...
-
-
-def _pass(backend: Backend, tensor: DataTensor) -> Pass:
-    """Return the pass for these data."""
-    if isinstance(tensor, SparseTensor):
-        return SparsePass(backend, tensor)
-    return ChunkedPass(backend, tensor) if isinstance(tensor, ChunkedTensor) else DensePass(backend, tensor)
-
-
-class TransportLoss:
-    """`Wasserstein` placed; holds V of the last sweep of each mode, from which the next one starts."""
-
-    def __init__(
-        self,
-        spec: Wasserstein,
-        backend: Backend,
-        tensor: DataTensor,
-        kernels: Sequence[Kernel | None],
-    ) -> None:
-        self.spec, self.backend, self.kernels = spec, backend, tuple(kernels)
-        self.shape = tensor.shape
-        self.resident = not isinstance(tensor, ChunkedTensor)
-        self._pass = _pass(backend, tensor)
-        self.sample_scales = backend.asarray(tensor.sample_sums)
-        self._scalings = spec.limits.max_iter
-        self._warm = WarmStarts(backend, self._pass.scaling_bytes(self.transported) <= spec.warm_limit)
+        """b: beta times the number of transported modes."""
+        return self.relaxation.reg_m_model * len(self.transported)
 
     @property
-    def transported(self) -> tuple[int, ...]:
-        """Modes with a transport term."""
-        return self.spec.transported
+    def step_weight(self) -> float:
+        """beta: as printed, every factor moves by the transport of its own mode."""
+        return self.relaxation.reg_m_model
 
-    def forget(self) -> None:
-        """Drop the warm starts, and begin with few scalings where they adapt."""
-        self._warm.clear()
-        self._scalings = self.spec.scalings(None)
+    @property
+    def first_effort(self) -> int:
+        """Scalings of a transport at the start of a fit."""
+        return min(_FEW, self.last_effort) if self.adaptive else self.last_effort
 
-    def evaluate(self, factors: Sequence[Array]) -> Evaluation:
-        """Solve the transports at these factors; return their value, and the sweep for the factor step."""
-        swept = self._sweep(factors, self.transported)
-        misfit = 0.0 if self.transported else self.backend.xp.sum(swept.by_sample)
-        modes = tuple(swept.terms.get(mode) for mode in range(len(self.kernels)))
-        return Evaluation(modes, misfit, swept.products)
+    @property
+    def last_effort(self) -> int:
+        """Scalings of a transport at most."""
+        return self.limits.max_iter
 
-    def advance(
-        self, factors: Sequence[Array], carried: tuple[Array, ...], graph: SampleGraph | None
-    ) -> list[Array]:
-        """One factor step by the rule of the specification."""
-        if self.spec.update == "paper":
-            return self._printed_step(factors, graph)
-        products = [self._pass.product(carried, factors, mode) for mode in range(len(factors))]
-        rule = RULES[self.spec.update]
-        return simplex_step(
-            self.backend, factors, products, self.spec.weight, graph, rule, self.spec.inner_iter
-        )
-
-    def finish(self, factors: Sequence[Array]) -> list[Array]:
-        """Leave them: the rules keep the scale (the printed one has none to keep)."""
-        return list(factors)
-
-    def refine(self) -> bool:
+    def refined(self, effort: int) -> int | None:
         """Double the scalings of a transport, up to the limit."""
-        more = self.spec.scalings(self._scalings)
-        grown, self._scalings = more > self._scalings, more
-        return grown
+        return min(2 * effort, self.last_effort) if effort < self.last_effort else None
 
-    @property
-    def kept(self) -> Sequence[Array]:
-        """Warm starts."""
-        return self._warm.arrays
+    # --- where a block is ---
 
-    def state(self) -> dict[str, Any]:
-        """Scalings of a transport, and warm starts."""
-        return {"scalings": self._scalings, "warm": self._warm.state()}
+    def compare(
+        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None
+    ) -> tuple[Swept, Any]:
+        """Transport a block of samples along all modes but theirs; without such a mode there is nothing to compare."""
+        counted = self.transported if modes is None else modes
+        own = tuple(mode for mode in counted if mode)
+        if not counted:
+            return self._kl().compare(block, a, rest, None, 0, None)[0], state
+        if not own:
+            return self._nothing(block, a, rest), state
+        state = self._state(block.backend, state)
+        look = _Look(self, block.backend, state, effort, 1 / len(counted), len(own) / len(counted))
+        swept = block.sweep(look, a, rest, own)
+        if swept.mass is not None:
+            missed = self.relaxation.reg_m_model * zero_mass(block, swept, a, rest)
+            for place in range(len(own)):
+                swept.costs[3 * place + 2] += missed[place]
+        return swept, state
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Have so many scalings and these warm starts."""
-        self._scalings = int(state["scalings"])
-        self._warm.restore(state["warm"])
+    def _state(self, backend: Backend, state: Any, across: bool = False) -> WarmStarts | None:
+        """Return the warm starts of a block, new ones before its first transport, or None if none are kept."""
+        return (WarmStarts(backend, across) if state is None else state) if self.warm else None
 
-    @property
-    def exactness(self) -> int:
-        """Scalings of a transport."""
-        return self._scalings
+    def _nothing(self, block: Block, a: Array, rest: Sequence[Array]) -> Swept:
+        """Return products that are zero."""
+        xp = block.backend.xp
+        ratio = Sums({mode: xp.zeros_like(factor) for mode, factor in enumerate(rest, start=1)})
+        if not block.sparse:
+            size = math.prod(factor.shape[0] for factor in rest)
+            ratio = Sums({0: block.backend.zeros((size, a.shape[1]), a)})
+        return Swept(xp.zeros_like(a[:, :0], dtype=xp.float64).T, [xp.zeros_like(a)], [ratio])
 
-    def sample_step(self, factors: Sequence[Array], ties: SampleTies | None) -> tuple[Array, Array]:
-        """Take the numerator w_N of the samples, divided by the mass of the components; with ties, the root."""
-        swept = self._sweep(factors, self.transported)
-        w = factors[0] * self._pass.product(swept.products, factors, 0)
-        masses = other_masses(self.backend, factors, 0)
-        moved = w / masses if ties is None else tied_root(self.backend, w, self.spec.weight, masses, ties)
-        return moved, swept.by_sample
+    def visit_columns(
+        self, columns: ColumnBlock, rest: Sequence[Array], state: Any, a: Array, *, effort: int, modes: int
+    ) -> tuple[Any, Sums, Array]:
+        """Transport columns along the samples, one of so many `modes`."""
+        xp = columns.backend.xp
+        state = self._state(columns.backend, state, across=not columns.sparse)
+        look = _Look(self, columns.backend, state, effort, 1 / modes, 1 / modes)
+        swept = columns.sweep_samples_axis(look, a, rest)
+        mass = swept.mass[:, 0] if swept.mass is not None else xp.zeros_like(swept.costs[:0, 0])
+        return state, Sums(across=swept.costs[:, 0], product=swept.sums[0], mass=mass), swept.rows[0]
 
-    def _printed_step(self, factors: Sequence[Array], graph: SampleGraph | None) -> list[Array]:
-        """Algorithm 1 as printed: factors in turn, each from the transport of its own mode, samples last."""
-        moved = list(factors)
-        beta = self.spec.relaxation.reg_m_model if self.transported else 1.0
-        for mode in [*range(1, len(factors)), 0]:
-            products = self._sweep(moved, (mode,) if mode in self.transported else ()).products
-            product = self._pass.product(products, moved, mode)
-            moved[mode] = printed_factor(self.backend, moved, product, mode, beta, graph)
-        return moved
+    def add_product(self, backend: Backend, kept: Kept, product: Array) -> tuple[Kept, None]:
+        """Add to the numerator of the rows what transport along the samples found."""
+        return kept._replace(own=kept.own + kept.rows * backend.asarray(product)), None
 
-    def _sweep(self, factors: Sequence[Array], modes: tuple[int, ...]) -> Swept:
-        spec = self.spec
-        limits = replace(spec.limits, max_iter=self._scalings)
-        sweep = Sweep(self.backend, self.kernels, spec.relaxation, limits, self._warm, modes)
-        return self._pass(sweep, factors)
+    # --- in the process of the fit ---
+
+    def measured(
+        self, blocks: Blocks, at: Position, graphs: Parts, halo: Parts, *, move: bool, modes: Sequence[int] | None = None
+    ) -> Position:
+        """Run one pass over the samples, and one over the columns where the samples are transported."""
+        found = super().measured(blocks, at, graphs, halo, move=move, modes=modes)
+        counted = self.transported if modes is None else modes
+        if 0 not in counted:
+            return found
+        columns, sums, products = blocks.run_columns(
+            self.visit_columns, at.rest, at.columns, found.kept, effort=at.effort, modes=len(counted)
+        )
+        kept, _ = blocks.apply(self.add_product, found.kept, products)
+        rows, across = blocks.collect(found.sums, sums)
+        rows["product"] = rows["product"] + across["product"]
+        rows["across"] = across["across"]
+        if across["mass"].shape[0]:
+            masses = rows["masses"] * column_masses(blocks.backend.xp, at.rest)
+            rows["across"][2] += self.relaxation.reg_m_model * max(0.0, float(masses.sum() - across["mass"][0]))
+        return replace(found, kept=kept, sums=rows, columns=columns)
+
+    def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
+        """Three numbers for every transported mode."""
+        found = at.sums["rows"]
+        return blocks.backend.xp.concat([at.sums["across"], found]) if "across" in at.sums else found
+
+    def terms(self, numbers: Sequence[float], graph: float, order: int) -> ObjectiveTerms:
+        """Name the numbers."""
+        triples = dict(zip(self.transported, zip(*[iter(numbers)] * 3, strict=True), strict=True))
+        modes = tuple(PlanTerms(*triples[mode]) if mode in triples else None for mode in range(order))
+        return ObjectiveTerms(modes, 0.0, graph)
+
+    def kernels_on(self, blocks: Blocks, dtype: Any) -> list[Kernel]:
+        """Return the kernels of all modes that are transported."""
+        return [self.kernels.on(mode, blocks.backend, dtype) for mode in self.transported]
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Transports a tile of data to the model there; see `data.block.Look`.
+
+    Attributes
+    ----------
+    state : WarmStarts or None
+        From which transports start, and where they leave their scalings.
+    share : float
+        What part of Psi_bar is the Psi of one mode.
+    part : float
+        What part of it all modes of this pass have: that of the ratio where nothing was observed, which is one.
+    """
+
+    loss: TransportLoss
+    backend: Backend
+    state: WarmStarts | None
+    effort: int
+    share: float
+    part: float
+
+    def __call__(
+        self, start: int, x: Array, y: Array, mask: Array | None, axes: Mapping[int, int]
+    ) -> Looked:
+        loss, backend, xp = self.loss, self.backend, self.backend.xp
+        seen, target = y if mask is None else y * mask, xp.zeros_like(x)
+        limits = replace(loss.limits, max_iter=self.effort)
+        costs, starts = [], {}
+        for mode, axis in axes.items():
+            log_u, warm = (None, False) if self.state is None else self.state.of(mode, start, x)
+            terms = transport_mode(
+                backend,
+                loss.kernels.on(mode, backend, backend.dtype(x)),
+                x,
+                seen,
+                axis,
+                loss.relaxation,
+                limits,
+                marginal=target,
+                share=self.share,
+                log_u=log_u,
+                warm=warm,
+            )
+            costs.append(xp.sum(terms.reshape(3, x.shape[0] if axis else 1, -1), axis=2))
+            starts[mode] = log_u
+        ratio = target / positive(xp, seen)
+        if mask is not None:
+            ratio = xp.where(mask, ratio, xp.full_like(ratio, self.part))
+        return Looked((ratio,), xp.concat(costs), partial(self._keep, start, starts))
+
+    def _keep(self, start: int, starts: Mapping[int, Array | None]) -> None:
+        for mode, log_u in starts.items():
+            if self.state is not None and log_u is not None:
+                self.state.keep(mode, start, log_u)
+
+
+def transport_loss(
+    costs: tuple[Cost | None, ...],
+    relaxation: Relaxation,
+    limits: TransportLimits,
+    *,
+    update: str = "mm",
+    inner_iter: int = 1,
+    warm_limit: float = math.inf,
+    adaptive: bool = False,
+) -> SimplexLoss:
+    """Return the transport loss, or KL(X | X^) if no mode has a cost; see `TransportLoss` for the parameters."""
+    if all(cost is None for cost in costs):
+        return KullbackLeibler(update=update, inner_iter=inner_iter)
+    return TransportLoss(
+        costs=costs,
+        relaxation=relaxation,
+        limits=limits,
+        update=update,
+        inner_iter=inner_iter,
+        warm_limit=warm_limit,
+        adaptive=adaptive,
+    )

@@ -11,7 +11,7 @@ import numpy as np
 from gwntf.core import FloatArray, InputError
 from gwntf.distances import Distance
 from gwntf.distances.plans import Plans
-from gwntf.data import as_tensor, fold, normalise_samples, unfold
+from gwntf.data import as_data, fold, unfold
 
 _MAX_ITER, _TOL = 10_000, 1e-7
 
@@ -68,9 +68,10 @@ class SampleTransport:
         """Embed an X of one sample with the model, and take what the plans need."""
         shape = tuple(model.sample_shape_)
         made = model.inverse_transform(model.transform(batch)).reshape(shape).astype(np.float64)
-        tensor, _ = normalise_samples(
-            as_tensor(batch, name="sample", missing=model.missing), model.sample_norm
-        )
+        scaled, _ = as_data(batch, name="sample", missing=model.missing).normalised(model.sample_norm)
+        tensor = scaled.dense_block
+        if tensor is None:
+            raise RuntimeError("a sample that is not dense")
         if tensor.observed is not None:
             made = np.where(tensor.observed.reshape(shape), made, 0)
         distance = Distance(model.reg, model.reg_m_data, model.reg_m_model, _MAX_ITER, _TOL)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import DataError, InputError
-from gwntf.data import fold_samples
+from gwntf.data import check_sample_shape
 from gwntf.readers.apart import NUMBERS, RefusedError
 from gwntf.readers.images import SUFFIXES, read_images
 from gwntf.readers.matlab import read_hdf5, read_mat
@@ -181,7 +181,7 @@ def _folded(X: Any, shape: tuple[int, ...], *, column_major: bool, lazy: bool) -
     if lazy or hasattr(X, "tocsr"):
         given = f"{shape} for data that are {'not read' if lazy else 'sparse'}"
         raise InputError("sample_shape", given, "None: give it to the estimator")
-    folded = fold_samples(X, shape[::-1] if column_major else shape)
+    folded = X.reshape(len(X), *check_sample_shape(shape[::-1] if column_major else shape, X.shape))
     if not column_major:
         return folded
     return np.ascontiguousarray(folded.transpose(0, *range(folded.ndim - 1, 0, -1)))

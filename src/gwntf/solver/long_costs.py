@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gwntf.core import FloatArray, InputError, Relaxation
 from gwntf.backends import get_backend
+from gwntf.core import FloatArray, InputError, Relaxation
+from gwntf.data import DataTensor, unfold
 from gwntf.geometry import (
     Cost,
     CostSpec,
@@ -22,9 +23,8 @@ from gwntf.geometry import (
     resolve_cost,
 )
 from gwntf.geometry.costs import COMPARED_COSTS, SAMPLE_MODE_LIMIT
+from gwntf.geometry.features import sample_features
 from gwntf.geometry.near_far import N_NEAR
-from gwntf.geometry.stored import StoredPoints
-from gwntf.data import ChunkedTensor, DataTensor, SparseTensor, unfold
 from gwntf.transport import scale
 
 _log = logging.getLogger(__name__)
@@ -55,13 +55,13 @@ def resolve_long_costs(
 
 def _points(tensor: DataTensor, mode: int, metric: str) -> Points | None:
     """Return the slices along a long mode as points; None where all pairs are compared, if they are not too many."""
-    if not isinstance(tensor, SparseTensor | ChunkedTensor):
-        return Points(unfold(tensor.on_host.values, mode), metric)
-    if mode == 0 and isinstance(tensor, ChunkedTensor):
-        return StoredPoints(tensor, metric)
+    block = tensor.dense_block
+    if block is not None:
+        return Points.of_rows(unfold(block.host.values, mode), metric)
+    if mode == 0 and not tensor.sparse:
+        return Points(sample_features(tensor, metric, tensor.dtype)[0], metric, tensor.samples)
     if tensor.shape[mode] > SAMPLE_MODE_LIMIT:
-        kind = "sparse" if isinstance(tensor, SparseTensor) else "chunked"
-        given = f"{metric!r} between {tensor.shape[mode]} slices of a {kind} tensor"
+        given = f"{metric!r} between {tensor.shape[mode]} slices of a {'sparse' if tensor.sparse else 'chunked'} tensor"
         allowed = "None, 'grid', 'grid2' or a matrix of your own, or kernel_tol=0 to compare all pairs"
         raise InputError(f"costs[{mode}]", given, allowed)
     return None
@@ -81,7 +81,7 @@ def near_far_cost(rows: FloatArray, metric: str, relaxation: Relaxation, tol: fl
     tol : float
         Largest relative error, in norm, of the model marginal.
     """
-    return _near_far(Points(rows, metric), relaxation, tol)
+    return _near_far(Points.of_rows(rows, metric), relaxation, tol)
 
 
 def _near_far(points: Points, relaxation: Relaxation, tol: float) -> NearFarCost | None:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from gwntf.core import Array, FloatArray, InputError, Status
-from gwntf.backends import Backend
+from gwntf.losses import ObjectiveTerms, Position
 from gwntf.solver.callbacks import Callback, Iteration
-from gwntf.solver.checkpoints import Keeper
-from gwntf.losses import ObjectiveTerms
+from gwntf.solver.checkpoint import Keeper
+from gwntf.solver.iteration import Steps
 from gwntf.solver.problem import Problem
 from gwntf.solver.result import Result
-from gwntf.solver.steps import Steps
+from gwntf.solver.saved import loop_state, resumed
+from gwntf.solver.stopping import Stopping
 
 _log = logging.getLogger(__name__)
 
@@ -25,75 +25,8 @@ _SLOW = 1e-3
 """Relative fall of F at which the data term is evaluated more exactly, where it can be."""
 
 
-@dataclass(frozen=True)
-class Stopping:
-    """When the outer loop ends.
-
-    Attributes
-    ----------
-    max_iter : int
-        Outer iterations at most.
-    tol : float
-        Stop when F falls by at most ``tol * max(|F|, size of X)``, where the size is sum(X) for transport and KL, and
-        1/2 |X|^2 for least squares; zero never stops early.
-    """
-
-    max_iter: int = 100
-    tol: float = 1e-4
-
-
-class Settling(Protocol):
-    """What the loop asks of a loss: see `losses.Loss`."""
-
-    @property
-    def backend(self) -> Backend:
-        """Who does what is done here."""
-        ...
-
-    @property
-    def sample_scales(self) -> Array:
-        """Sizes whose sum is that of X in the unit of the loss."""
-        ...
-
-    def forget(self) -> None:
-        """Drop all state, as a restart must."""
-        ...
-
-    def refine(self) -> bool:
-        """Evaluate more exactly from now on, and say whether that was possible."""
-        ...
-
-    def finish(self, factors: Sequence[Array]) -> Sequence[Array]:
-        """Bring factors into the scale in which they are returned."""
-        ...
-
-
-class Iterations(Protocol):
-    """Where iterations come from: `steps.Steps`, or a cluster."""
-
-    @property
-    def loss(self) -> Settling:
-        """The data term."""
-        ...
-
-    def first(self, factors: Sequence[Array]) -> tuple[tuple[Array, ...], ObjectiveTerms]:
-        """Return what the step from these factors needs, and F."""
-        ...
-
-    def next(
-        self, factors: Sequence[Array], carried: tuple[Array, ...]
-    ) -> tuple[list[Array], tuple[Array, ...], ObjectiveTerms]:
-        """Return the next factors with what the step from them needs, and F there."""
-        ...
-
-
-def placed_steps(problem: Problem, backend: Backend) -> Steps:
-    """Place a problem on an backend."""
-    return Steps(*problem.place(backend))
-
-
 def run(
-    steps: Iterations,
+    steps: Steps,
     factors: Sequence[Array],
     stopping: Stopping,
     callbacks: Sequence[Callback] = (),
@@ -102,36 +35,35 @@ def run(
     saved: Mapping[str, Any] | None = None,
 ) -> Result:
     """Minimise F from the given factors, or from where a checkpoint had the loop."""
-    loss = steps.loss
-    loss.forget()
-    size = float(loss.sample_scales.sum())
-    with loss.backend.quiet():
-        if saved is not None and isinstance(steps, Steps):
-            factors, carried, terms, curve = steps.resume(saved)
+    with steps.blocks.backend.quiet():
+        if saved is not None:
+            at, terms, curve = resumed(steps, saved)
         else:
-            carried, terms = steps.first(factors)
+            at, terms = steps.first(factors)
             _check_start(terms)
             curve = [terms.total]
         while True:
-            if keeper is not None and isinstance(steps, Steps):
-                keeper.offer(partial(steps.state, factors, carried, terms, curve))
-            if status := _judge(curve, size, stopping, loss):
+            if keeper is not None:
+                keeper.offer(partial(loop_state, steps, at, terms, curve))
+            finer = _finer(steps, at, curve, stopping)
+            at = finer or at
+            if status := _status(curve, steps.size, stopping, refined=finer is not None):
                 break
-            moved, carried, next_terms = steps.next(factors, carried)
+            moved, next_terms = steps.next(at, len(curve) - 1)
             if next_terms.broken:
                 status = Status.DIVERGED
                 break
-            factors, terms = moved, next_terms
+            at, terms = moved, next_terms
             curve.append(terms.total)
             iteration = len(curve) - 1
             _log.debug("restart %d, iteration %d: F = %.10g", restart, iteration, terms.total)
             if callbacks:
-                news = Iteration(restart, iteration, terms.total, terms, loss.finish(factors))
+                news = Iteration(restart, iteration, terms.total, terms, steps.factors(at))
                 asked = [callback(news) for callback in callbacks]
                 if any(asked):
                     status = Status.STOPPED
                     break
-        last = list(loss.finish(factors))
+        last = list(steps.factors(at))
     _log.info("restart %d: %s after %d iterations", restart, status.value, len(curve) - 1)
     return Result(last, np.array(curve), terms, status)
 
@@ -144,23 +76,23 @@ def _check_start(terms: ObjectiveTerms) -> None:
         raise InputError("init", f"a start at which the objective is {terms.total}", allowed)
 
 
-def evaluate(problem: Problem, factors: Sequence[FloatArray], backend: Backend) -> ObjectiveTerms:
+def evaluate(problem: Problem, factors: Sequence[FloatArray]) -> ObjectiveTerms:
     """F at given factors, term by term."""
-    placed = [backend.asarray(factor, problem.tensor.dtype) for factor in factors]
-    return placed_steps(problem, backend).first(placed)[1]
+    backend = problem.data.backend
+    placed = [backend.asarray(factor, problem.data.dtype) for factor in factors]
+    return Steps(problem).first(placed)[1]
 
 
-def _fall(curve: Sequence[float], size: float) -> float:
-    """By which part of max(|F|, size of X) the last iteration lowered F."""
-    scale = max(abs(curve[-1]), size)
-    return (curve[-2] - curve[-1]) / scale if scale > 0 else 0.0
+def _finer(steps: Steps, at: Position, curve: Sequence[float], stopping: Stopping) -> Position | None:
+    """Return a position from which the data term is evaluated more exactly, where F has become slow and it can be."""
+    slow = Stopping(tol=max(stopping.tol, _SLOW))
+    if len(curve) < 2 or slow.moving(*curve[-2:], steps.size):
+        return None
+    return steps.refined(at)
 
 
-def _judge(curve: Sequence[float], size: float, stopping: Stopping, loss: Settling) -> Status | None:
-    """Whether the last iteration was the last one; where it was small, the loss may be refined instead."""
-    if len(curve) > 1:
-        fall = _fall(curve, size)
-        refined = fall <= max(stopping.tol, _SLOW) and loss.refine()
-        if not refined and stopping.tol > 0 and fall <= stopping.tol:
-            return Status.CONVERGED if fall >= -stopping.tol else Status.ROSE
+def _status(curve: Sequence[float], size: float, stopping: Stopping, *, refined: bool) -> Status | None:
+    """Why the last iteration was the last one, if it was."""
+    if len(curve) > 1 and stopping.tol > 0 and not refined and not stopping.moving(*curve[-2:], size):
+        return Status.ROSE if stopping.moving(curve[-1], curve[-2], size) else Status.CONVERGED
     return Status.MAX_ITER if len(curve) > stopping.max_iter else None

@@ -8,9 +8,8 @@ import numpy as np
 
 from gwntf.core import InputError, Status
 from gwntf.io import Record, Records
-from gwntf.losses import ObjectiveTerms
+from gwntf.losses import ObjectiveTerms, PlanTerms
 from gwntf.solver.result import Result
-from gwntf.transport import PlanTerms
 
 _WORDS = 624
 """Of the state of the Mersenne Twister."""
@@ -18,7 +17,7 @@ _WORDS = 624
 
 def _random_state(key: Any, pos: int, has_gauss: int, gauss: float) -> np.random.RandomState:
     if key.shape != (_WORDS,) or key.dtype != np.uint32 or not 0 <= pos <= _WORDS or has_gauss not in (0, 1):
-        raise ValueError("a state of random numbers that is none")
+        raise ValueError("invalid RandomState")
     found = np.random.RandomState()
     found.set_state(("MT19937", key, pos, has_gauss, float(gauss)))
     return found
@@ -34,7 +33,7 @@ def _taken(rng: np.random.RandomState) -> dict[str, Any]:
 
 def _terms(modes: tuple[PlanTerms | None, ...], misfit: float, graph: float) -> ObjectiveTerms:
     if not all(mode is None or isinstance(mode, PlanTerms) for mode in modes):
-        raise ValueError("terms of an objective that are none")
+        raise ValueError("invalid ObjectiveTerms")
     return ObjectiveTerms(tuple(modes), float(misfit), float(graph))
 
 

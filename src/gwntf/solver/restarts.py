@@ -2,60 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from gwntf.core import Array, InputError, Status
-from gwntf.backends import Backend
 from gwntf.solver.callbacks import Callback
-from gwntf.solver.checkpoints import Keeper, Position
-from gwntf.solver.initialization import INITS, start_factors
-from gwntf.solver.loop import Iterations, Stopping, placed_steps, run
+from gwntf.solver.checkpoint import Keeper, Progress
+from gwntf.solver.iteration import Steps
+from gwntf.solver.loop import run
 from gwntf.solver.problem import Problem
 from gwntf.solver.result import Result
+from gwntf.solver.start import INITS, start_factors
+from gwntf.solver.stopping import Stopping
 
 
 def solve_each(
     problem: Problem,
     rank: int,
     stopping: Stopping,
-    backend: Backend,
     inits: Iterable[tuple[object, np.random.RandomState]],
     *,
     n_init: int = 1,
     callbacks: Sequence[Callback] = (),
     keeper: Keeper | None = None,
-    place: Callable[[Problem, Backend], Iterations] = placed_steps,
 ) -> Iterator[Result]:
     """Minimise F for every way to start, from `n_init` starts each, and give the result with the lowest objective.
 
-    The problem is placed once, by `place`, and what the backend has recorded serves all. A keeper writes checkpoints,
+    Kernels and graph are built once, and what a backend has recorded serves all fits. A keeper writes checkpoints,
     and knows what had been done when the last one was written.
     """
-    tensor = problem.tensor
+    data, backend = problem.data, problem.data.backend
     keeper = keeper or Keeper()
-    steps: Iterations | None = None
+    steps: Steps | None = None
     for fit, (init, rng) in enumerate(inits):
         _check_init(init, n_init)
         result = keeper.finished(fit, backend)
         if result is None:
             at = keeper.begin(rng, backend)
-            drawn = [start_factors(tensor, rank, init, at.rng) for _ in range(n_init)]
-            starts = [[backend.asarray(factor, tensor.dtype) for factor in start] for start in drawn]
-            steps = steps or place(problem, backend)
+            drawn = [start_factors(data, rank, init, at.rng) for _ in range(n_init)]
+            starts = [[backend.asarray(factor, data.dtype) for factor in start] for start in drawn]
+            steps = steps or Steps(problem)
             result = _best(steps, starts, stopping, callbacks, keeper, at)
             keeper.end(result)
         yield result
 
 
 def _best(
-    steps: Iterations,
+    steps: Steps,
     starts: Sequence[Sequence[Array]],
     stopping: Stopping,
     callbacks: Sequence[Callback],
     keeper: Keeper,
-    at: Position,
+    at: Progress,
 ) -> Result:
     """Minimise F from each start, beginning at a position, and return the result with the lowest objective."""
     best, saved = at.best, at.loop

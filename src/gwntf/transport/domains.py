@@ -41,7 +41,7 @@ class Domain(Protocol):
         """Entrywise product, as a plain number: a marginal."""
         ...
 
-    def sound(self, u: Array, v: Array, kv: Array, ku: Array, x: Array, y: Array) -> Array:
+    def accurate(self, u: Array, v: Array, kv: Array, ku: Array, x: Array, y: Array) -> Array:
         """Which columns kept their accuracy."""
         ...
 
@@ -83,7 +83,7 @@ class Plain:
         """Left times right."""
         return left * right
 
-    def sound(self, u: Array, v: Array, kv: Array, ku: Array, x: Array, y: Array) -> Array:
+    def accurate(self, u: Array, v: Array, kv: Array, ku: Array, x: Array, y: Array) -> Array:
         """Columns that stayed finite and whose products are far above what the number type cannot hold.
 
         Sums that end below the smallest normal number are rounded; so are entries of K there, unless the kernel is
@@ -131,6 +131,6 @@ class Log:
         """Take the exponential of the sum."""
         return self._xp.exp(left + right)
 
-    def sound(self, u: Array, v: Array, kv: Array, ku: Array, x: Array, y: Array) -> Array:  # noqa: ARG002
+    def accurate(self, u: Array, v: Array, kv: Array, ku: Array, x: Array, y: Array) -> Array:  # noqa: ARG002
         """Every column."""
         return self._xp.ones_like(kv[0, :], dtype=self._xp.bool)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gwntf.core import Array, InputError, Relaxation
 from gwntf.backends import Backend, StackTask, StackTransport
+from gwntf.core import Array, InputError, Relaxation
 from gwntf.geometry import Kernel
 from gwntf.data.algebra import split_shape
 from gwntf.transport.scaling import CHECK_EVERY, scale
-from gwntf.transport.terms import PlanTerms, plan_terms
+from gwntf.transport.terms import plan_terms
 
 
 @dataclass(frozen=True)
@@ -28,22 +28,6 @@ class TransportLimits:
             raise InputError("tol", repr(self.tol), "a nonnegative number")
 
 
-@dataclass(frozen=True)
-class ModeTransport:
-    """What the transport of a mode costs.
-
-    Attributes
-    ----------
-    terms : PlanTerms
-        Sums over all fibers, on the backend.
-    by_leading : (I_1 * ... * I_{n-1},) array
-        W summed over the fibers that share their place on the axes before the mode, in float64.
-    """
-
-    terms: PlanTerms
-    by_leading: Array
-
-
 def transport_mode(
     backend: Backend,
     kernel: Kernel,
@@ -57,7 +41,7 @@ def transport_mode(
     share: float,
     log_u: Array | None,
     warm: bool,
-) -> ModeTransport:
+) -> Array:
     """Transport every mode-n fiber of `data` to the same fiber of `model`.
 
     Parameters
@@ -76,20 +60,18 @@ def transport_mode(
         log U, written for the next call; None keeps nothing.
     warm : bool
         Whether `log_u` holds the U of the last call to start from.
+
+    Returns
+    -------
+    (3, I_1 * ... * I_{n-1}) array in float64
+        The terms of W, see `plan_terms`, summed over the fibers that share their place on the axes before the mode.
     """
     shape = split_shape(data.shape, mode)
     keep = log_u is not None
-    held = log_u if log_u is not None else marginal
-    stacks = tuple(tensor.reshape(*shape) for tensor in (data, model, held, marginal))
-    by_leading = backend.xp.zeros_like(stacks[0][:, 0, 0], dtype=backend.xp.float64)
-    sums = PlanTerms(0.0, 0.0, 0.0)
+    start = log_u if log_u is not None else marginal
+    stacks = tuple(tensor.reshape(*shape) for tensor in (data, model, start, marginal))
     job = _Job(backend, kernel, relaxation, limits, share, warm, keep)
-    for tile, terms in job.tiles(stacks):
-        rows = tile[0]
-        totals = backend.xp.reshape(terms.total, (rows.stop - rows.start, -1))
-        by_leading[rows] += backend.xp.sum(totals, axis=1)
-        sums = sums + PlanTerms(*(backend.xp.sum(part) for part in terms.parts))
-    return ModeTransport(sums, by_leading)
+    return backend.xp.sum(job.terms(stacks).reshape(3, shape[0], shape[2]), axis=2)
 
 
 @dataclass(frozen=True)
@@ -107,20 +89,18 @@ class _Job:
     warm: bool
     keep: bool
 
-    def tiles(self, stacks: tuple[Array, ...]) -> Iterator[tuple[tuple[slice, slice], PlanTerms]]:
-        """Solve all fibers and yield what those of each tile cost."""
+    def terms(self, stacks: tuple[Array, ...]) -> Array:
+        """Solve all fibers and return the terms of each, (3, fibers)."""
         before, length, after = stacks[0].shape
         compiled = self.backend.stack_transport(self.kernel.form, length, before * after)
-        if compiled is None:
-            yield from self._by_tiles(stacks)
-            return
-        yield (slice(0, before), slice(0, after)), PlanTerms(*self._compiled(compiled, stacks))
+        return self._by_tiles(stacks) if compiled is None else self._compiled(compiled, stacks)
 
-    def _by_tiles(self, stacks: tuple[Array, ...]) -> Iterator[tuple[tuple[slice, slice], PlanTerms]]:
+    def _by_tiles(self, stacks: tuple[Array, ...]) -> Array:
         """Solve tile after tile with `scale`."""
-        shape = stacks[0].shape
-        for tile in _tiles(shape, self.backend.tile_columns(shape[1])):
-            x, y, start = (_gather(stack, tile) for stack in stacks[:3])
+        (before, length, after), xp = stacks[0].shape, self.backend.xp
+        terms = self.backend.zeros((3, before, after), xp.zeros_like(stacks[0][:1, 0, :1], dtype=xp.float64))
+        for rows, places in _tiles(stacks[0].shape, self.backend.tile_columns(length)):
+            x, y, start = (_gather(stack, rows, places) for stack in stacks[:3])
             solved = scale(
                 self.backend,
                 self.kernel,
@@ -131,13 +111,15 @@ class _Job:
                 max_iter=self.limits.max_iter,
                 tol=self.limits.tol,
             )
-            _scatter(stacks[3], tile, self.share * solved.model_marginal, add=True)
+            stacks[3][rows, :, places] += _fibers(self.share * solved.model_marginal, rows)
             if self.keep:
-                _scatter(stacks[2], tile, solved.log_u, add=False)
-            yield tile, plan_terms(self.backend, solved, x, y, self.relaxation)
+                stacks[2][rows, :, places] = _fibers(solved.log_u, rows)
+            found = plan_terms(self.backend, solved, x, y, self.relaxation)
+            terms[:, rows, places] = found.reshape(3, rows.stop - rows.start, -1)
+        return terms.reshape(3, before * after)
 
     def _compiled(self, compiled: StackTransport, stacks: tuple[Array, ...]) -> Array:
-        """Solve whole stacks at once and return the terms of every fiber; what was not held climbs on."""
+        """Solve whole stacks at once; fibers that lost their accuracy are solved again in a wider number type."""
         task = StackTask(
             self.relaxation,
             self.kernel.offsets,
@@ -149,25 +131,21 @@ class _Job:
             self.limits.tol,
             CHECK_EVERY,
         )
-        terms, sound = compiled(stacks, task)
-        rest = () if sound is None else self.backend.xp.nonzero(~sound)[0]
+        terms, accurate = compiled(stacks, task)
+        rest = () if accurate is None else self.backend.xp.nonzero(~accurate)[0]
         if len(rest):
-            self._solve_rest(stacks, terms, rest)
+            self._solve_again(stacks, terms, rest)
         return terms
 
-    def _solve_rest(self, stacks: tuple[Array, ...], terms: Array, columns: Array) -> None:
-        """Solve some fibers in float64: compiled again if they came in less, else with `scale` on logarithms."""
+    def _solve_again(self, stacks: tuple[Array, ...], terms: Array, columns: Array) -> None:
+        """Solve some fibers in float64: compiled if they came in less, else with `scale` on logarithms."""
         xp = self.backend.xp
         p, q = columns // stacks[0].shape[2], columns % stacks[0].shape[2]
         x, y, log_u = (xp.astype(stack[p, :, q].T[None], xp.float64) for stack in stacks[:3])
         wide = (x, y, log_u, xp.zeros_like(x))
-        climber = replace(self, kernel=self.kernel.astype("float64"), share=1.0, keep=True)
-        again = self.backend.stack_transport(climber.kernel.form, x.shape[1], x.shape[2])
-        if stacks[0].dtype != xp.float64 and again is not None:
-            terms[:, columns] = climber._compiled(again, wide)
-        else:
-            for tile, found in climber._by_tiles(wide):
-                terms[:, columns[tile[1]]] = xp.stack(list(found.parts))
+        job = replace(self, kernel=self.kernel.astype("float64"), share=1.0, keep=True)
+        narrow = stacks[0].dtype != xp.float64
+        terms[:, columns] = job.terms(wide) if narrow else job._by_tiles(wide)
         stacks[3][p, :, q] += xp.astype(self.share * wide[3][0].T, stacks[3].dtype)
         if self.keep:
             stacks[2][p, :, q] = xp.astype(wide[2][0].T, stacks[2].dtype)
@@ -182,17 +160,12 @@ def _tiles(shape: tuple[int, int, int], columns: int) -> Iterator[tuple[slice, s
             yield slice(top, min(top + rows, before)), slice(left, min(left + width, after))
 
 
-def _gather(stack: Any, tile: tuple[slice, slice]) -> Array:
+def _gather(stack: Any, rows: slice, places: slice) -> Array:
     """Return the fibers of a tile as columns."""
-    part = stack[tile[0], :, tile[1]].swapaxes(0, 1)
+    part = stack[rows, :, places].swapaxes(0, 1)
     return part.reshape(part.shape[0], -1)
 
 
-def _scatter(stack: Any, tile: tuple[slice, slice], columns: Array, *, add: bool) -> None:
-    """Write columns back to their fibers."""
-    rows, places = tile
-    values = columns.reshape(columns.shape[0], rows.stop - rows.start, -1).swapaxes(0, 1)
-    if add:
-        stack[rows, :, places] += values
-    else:
-        stack[rows, :, places] = values
+def _fibers(columns: Array, rows: slice) -> Array:
+    """Return columns as the fibers of a tile."""
+    return columns.reshape(columns.shape[0], rows.stop - rows.start, -1).swapaxes(0, 1)

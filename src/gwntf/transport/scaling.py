@@ -12,12 +12,12 @@ plain numbers of the data's precision, then in plain float64, then on logarithms
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from gwntf.core import Array, Relaxation
 from gwntf.backends import Backend
+from gwntf.core import Array, Relaxation
 from gwntf.geometry import Kernel
 from gwntf.transport.domains import Domain, Log, Plain
 
@@ -85,51 +85,51 @@ def scale(
     """
     xp = backend.xp
     given = [x, y] if log_u is None else [x, y, log_u]
-    if backend.blind:
-        return _scale_blindly(backend, kernel, given, relaxation, max_iter, tol)
+    if backend.recording:
+        return _scale_without_waiting(backend, kernel, given, relaxation, max_iter, tol)
     todo = _where(xp, (xp.sum(x, axis=0) > 0) & (xp.sum(y, axis=0) > 0))
     found = None if todo.shape[0] == x.shape[1] else _nothing(xp, x)
     with backend.quiet():
-        for domain, dtype in _rungs(backend, kernel, x.dtype):
+        for domain, dtype in _number_systems(backend, kernel, x.dtype):
             if todo.shape[0] == 0:
                 break
             whole = found is None
             part = [xp.astype(a if whole else a[:, todo], dtype, copy=False) for a in given]
-            solved, sound = _solve(xp, domain, part, relaxation, max_iter, tol, _loop)
+            solved, accurate = _solve(xp, domain, part, relaxation, max_iter, tol, wait=True)
             kept = tuple(xp.astype(values, x.dtype, copy=False) for values in solved)
             if found is None:
                 found = kept
             else:
                 _put(found, todo, kept)
-            todo = todo[~sound]
+            todo = todo[~accurate]
     return Scaled(*(found or _nothing(xp, x)))
 
 
-def _scale_blindly(
+def _scale_without_waiting(
     backend: Backend, kernel: Kernel, given: Sequence[Array], relaxation: Relaxation, max_iter: int, tol: float
 ) -> Scaled:
-    """Solve without ever looking at a number, as in a recorded function: every column does the same.
+    """Solve without host synchronisation, as in a recorded function: every column does the same.
 
     Columns that do not hold are solved again in float64, a fixed number of them at most. The marginals of those that
     then still do not hold are not numbers, which whoever sums them up will see.
     """
     xp, (x, y) = backend.xp, given[:2]
     full = (xp.sum(x, axis=0) > 0) & (xp.sum(y, axis=0) > 0)
-    (domain, dtype), *rungs = _rungs(backend, kernel, x.dtype)
-    solved, sound = _solve(xp, domain, given, relaxation, max_iter, tol, _loop_blindly)
+    (domain, dtype), *systems = _number_systems(backend, kernel, x.dtype)
+    solved, accurate = _solve(xp, domain, given, relaxation, max_iter, tol, wait=False)
     if dtype != xp.float64:
-        some = xp.argsort(sound | ~full, stable=True)[: max(_FEWEST, x.shape[1] // _PART)]
-        wide, dtype = rungs[0]
+        some = xp.argsort(accurate | ~full, stable=True)[: max(_FEWEST, x.shape[1] // _PART)]
+        wide, dtype = systems[0]
         part = [xp.astype(a[:, some], dtype) for a in given]
-        again, held = _solve(xp, wide, part, relaxation, max_iter, tol, _loop_blindly)
+        again, held = _solve(xp, wide, part, relaxation, max_iter, tol, wait=False)
         for old, new in zip(solved, again, strict=True):
-            old[:, some] = xp.where(sound[some], old[:, some], xp.astype(new, old.dtype))
-        sound[some] = sound[some] | held
+            old[:, some] = xp.where(accurate[some], old[:, some], xp.astype(new, old.dtype))
+        accurate[some] = accurate[some] | held
     lost = xp.full_like(x[0, :], math.nan)
     none = xp.full_like(x, -math.inf)
     anew = xp.where(x > 0, xp.zeros_like(x), none)
-    scalings = (xp.where(full, xp.where(sound, logs, anew), none) for logs in solved[:2])
-    marginals = (xp.where(full, xp.where(sound, mass, lost), xp.zeros_like(mass)) for mass in solved[2:])
+    scalings = (xp.where(full, xp.where(accurate, logs, anew), none) for logs in solved[:2])
+    marginals = (xp.where(full, xp.where(accurate, mass, lost), xp.zeros_like(mass)) for mass in solved[2:])
     return Scaled(*scalings, *marginals)
 
 
@@ -138,17 +138,17 @@ def _nothing(xp: Any, x: Array) -> tuple[Array, ...]:
     return tuple(xp.full_like(x, fill) for fill in (-math.inf, -math.inf, 0.0, 0.0))
 
 
-def _rungs(backend: Backend, kernel: Kernel, dtype: Any) -> list[tuple[Domain, Any]]:
+def _number_systems(backend: Backend, kernel: Kernel, dtype: Any) -> list[tuple[Domain, Any]]:
     """Ladder of number systems, from the fastest to the safest."""
     xp = backend.xp
     wide = kernel.astype("float64")
-    rungs: list[tuple[Domain, Any]] = [
+    systems: list[tuple[Domain, Any]] = [
         (Plain(backend, wide, float(xp.finfo(xp.float64).smallest_normal)), xp.float64),
         (Log(backend, wide), xp.float64),
     ]
     if dtype != xp.float64:
-        rungs.insert(0, (Plain(backend, kernel, float(xp.finfo(dtype).smallest_normal)), dtype))
-    return rungs
+        systems.insert(0, (Plain(backend, kernel, float(xp.finfo(dtype).smallest_normal)), dtype))
+    return systems
 
 
 def _solve(
@@ -158,7 +158,7 @@ def _solve(
     relaxation: Relaxation,
     max_iter: int,
     tol: float,
-    loop: Callable[..., tuple[Array, Array, Array]],
+    wait: bool,
 ) -> tuple[tuple[Array, ...], Array]:
     """Run the loop in one domain; also say which columns it held."""
     x, y, *start = problem
@@ -169,10 +169,10 @@ def _solve(
     else:
         even = domain.from_log(xp.full_like(x_phi, -math.log(x_phi.shape[0])), 1)
         u = domain.quotient(x_phi, domain.apply(even), phi)
-    u, v, kv = loop(xp, _Equations(domain, x_phi, y_psi, phi, psi), u, max_iter, tol)
+    u, v, kv = _loop(xp, _Equations(domain, x_phi, y_psi, phi, psi), u, max_iter, tol, wait)
     ku = domain.apply(u, transposed=True)
     solved = (domain.to_log(u, 0), domain.to_log(v, 1), domain.product(u, kv), domain.product(v, ku))
-    return solved, domain.sound(u, v, kv, ku, x, y)
+    return solved, domain.accurate(u, v, kv, ku, x, y)
 
 
 class _Equations(NamedTuple):
@@ -195,14 +195,24 @@ class _Equations(NamedTuple):
         return self._replace(x_phi=self.x_phi[:, columns], y_psi=self.y_psi[:, columns])
 
 
-def _loop(xp: Any, equations: _Equations, u: Array, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
-    """Alternate the two scaling equations from U to U; columns leave as they settle."""
-    done: tuple[Array, Array, Array] | None = None
-    active = None
+def _loop(
+    xp: Any, equations: _Equations, u: Array, max_iter: int, tol: float, wait: bool
+) -> tuple[Array, Array, Array]:
+    """Alternate the two scaling equations from U to U, until all columns have settled.
+
+    Settled columns are taken out of the loop. Where the host may not `wait` for a device to say which these are, they
+    stay in it, and what they had is kept.
+    """
+    done: tuple[Array, ...] | None = None
+    active, settled = None, xp.zeros_like(u[0, :], dtype=xp.bool)
     for iteration in range(1, max_iter + 1):
         last = u
         u, v, kv = equations.step(u)
         if tol == 0 or iteration % CHECK_EVERY or iteration == max_iter:
+            continue
+        if not wait:
+            done = _chosen(xp, settled, done or (u, v, kv), (u, v, kv))
+            settled = settled | _settled(xp, equations.domain, last, u, kv, tol)
             continue
         going = _where(xp, ~_settled(xp, equations.domain, last, u, kv, tol))
         if going.shape[0] == u.shape[1]:
@@ -216,36 +226,25 @@ def _loop(xp: Any, equations: _Equations, u: Array, max_iter: int, tol: float) -
         equations = equations.of(going)
         if going.shape[0] == 0:
             break
-    if done is None or active is None:
+    if done is None:
+        return u, v, kv
+    if active is None:
+        u, v, kv = _chosen(xp, settled, done, (u, v, kv))
         return u, v, kv
     _put(done, active, (u, v, kv))
-    return done
-
-
-def _loop_blindly(
-    xp: Any, equations: _Equations, u: Array, max_iter: int, tol: float
-) -> tuple[Array, Array, Array]:
-    """`_loop` in which settled columns go on and what they had is kept."""
-    kept: tuple[Array, ...] = ()
-    done = xp.zeros_like(u[0, :], dtype=xp.bool)
-    for iteration in range(1, max_iter + 1):
-        last = u
-        u, v, kv = equations.step(u)
-        if tol > 0 and iteration % CHECK_EVERY == 0 and iteration < max_iter:
-            kept = tuple(
-                xp.where(done, old, new) for old, new in zip(kept or (u, v, kv), (u, v, kv), strict=True)
-            )
-            done = done | _settled(xp, equations.domain, last, u, kv, tol)
-    if not kept:
-        return u, v, kv
-    u, v, kv = (xp.where(done, old, new) for old, new in zip(kept, (u, v, kv), strict=True))
+    u, v, kv = done
     return u, v, kv
+
+
+def _chosen(xp: Any, first: Array, some: Sequence[Array], others: Sequence[Array]) -> tuple[Array, ...]:
+    """Take the columns of some arrays where a flag is set, else those of others."""
+    return tuple(xp.where(first, a, b) for a, b in zip(some, others, strict=True))
 
 
 def _settled(xp: Any, domain: Domain, last: Array, u: Array, kv: Array, tol: float) -> Array:
     """Columns whose data marginal moved by at most `tol` of its mass in the last half-step.
 
-    A column that is no longer a number leaves as well: it will be solved on the next rung.
+    A column that is no longer a number leaves as well: it will be solved on the next number system.
     """
     now = domain.product(u, kv)
     moved = xp.sum(xp.abs(now - domain.product(last, kv)), axis=0)

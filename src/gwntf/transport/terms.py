@@ -10,52 +10,20 @@ so the objective needs only the scalings and the marginals.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
-from gwntf.core import Array, Relaxation
 from gwntf.backends import Backend
+from gwntf.core import Array, Relaxation
+from gwntf.transport.divergence import ratio_and_kl
 from gwntf.transport.scaling import Scaled
 
 
-@dataclass(frozen=True)
-class PlanTerms:
-    """The three parts of W, each a float64 array with one value per column (or their sum).
+def plan_terms(backend: Backend, solved: Scaled, x: Array, y: Array, relaxation: Relaxation) -> Array:
+    """Return the three terms of W for every column, (3, M) in float64; W is their sum.
 
-    Attributes
-    ----------
-    transport : array or float
-        <C, T> + (1/lam) sum T log T.
-    data : array or float
-        alpha KL(T1 | x).
-    model : array or float
-        beta KL(T'1 | y).
-    """
-
-    transport: Any
-    data: Any
-    model: Any
-
-    @property
-    def parts(self) -> tuple[Any, Any, Any]:
-        """The three, in this order."""
-        return self.transport, self.data, self.model
-
-    def __add__(self, other: PlanTerms) -> PlanTerms:
-        """Add part by part."""
-        return PlanTerms(*(a + b for a, b in zip(self.parts, other.parts, strict=True)))
-
-    @property
-    def total(self) -> Any:
-        """W."""
-        return self.transport + self.data + self.model
-
-
-def plan_terms(backend: Backend, solved: Scaled, x: Array, y: Array, relaxation: Relaxation) -> PlanTerms:
-    """Return the terms of W for every column, summed in float64.
-
-    An exact marginal (an infinite weight) has no term, since the scaling holds it, unless there is nothing to hold
-    it with: then no plan is possible and the term is infinite.
+    They are <C, T> + (1/lam) sum T log T, alpha KL(T1 | x) and beta KL(T'1 | y). An exact marginal (an infinite weight)
+    has no term, since the scaling holds it, unless there is nothing to hold it with: then no plan is possible and the
+    term is infinite.
     """
     xp = backend.xp
     with backend.quiet():
@@ -64,26 +32,17 @@ def plan_terms(backend: Backend, solved: Scaled, x: Array, y: Array, relaxation:
             + _sum(xp, _weighted(xp, solved.model_marginal, solved.log_v))
             - _sum(xp, solved.model_marginal)
         )
-    data = _marginal_term(backend, relaxation.reg_m_data, solved.data_marginal, x)
-    model = _marginal_term(backend, relaxation.reg_m_model, solved.model_marginal, y)
-    return PlanTerms(relaxation.reg * entropy, data, model)
+        data = _marginal_term(xp, relaxation.reg_m_data, solved.data_marginal, x)
+        model = _marginal_term(xp, relaxation.reg_m_model, solved.model_marginal, y)
+    return xp.stack([relaxation.reg * entropy, data, model])
 
 
-def kl_columns(backend: Backend, a: Array, b: Array) -> Array:
-    """KL(a | b) = sum a log(a/b) - a + b of every column, summed in float64."""
-    xp = backend.xp
-    with backend.quiet():
-        logs = _weighted(xp, a, xp.log(a) - xp.log(b))
-        return _sum(xp, logs) - _sum(xp, a) + _sum(xp, b)
-
-
-def _marginal_term(backend: Backend, weight: float, marginal: Array, wanted: Array) -> Array:
+def _marginal_term(xp: Any, weight: float, marginal: Array, wanted: Array) -> Array:
     if math.isinf(weight):
-        xp = backend.xp
         mass = _sum(xp, wanted)
         broken = (mass > 0) & (_sum(xp, marginal) == 0)
         return xp.where(broken, xp.full_like(mass, math.inf), xp.zeros_like(mass))
-    return weight * kl_columns(backend, marginal, wanted)
+    return weight * ratio_and_kl(xp, marginal, wanted, axis=0)[1]
 
 
 def _weighted(xp: Any, mass: Array, logs: Array) -> Array:

@@ -56,7 +56,7 @@ class CpuBackend(NumpyBackend):
         """Share the blocks among threads."""
         return self._threads.map(function, list(blocks))
 
-    def ratio_and_kl(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def fused_kl(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Divide and sum in one pass."""
         ratio, kl = np.empty_like(x), np.empty(len(x))
         ratio_and_kl(x, y, np.finfo(x.dtype).smallest_normal, ratio, kl)

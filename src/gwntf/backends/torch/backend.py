@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from typing import Any
 
 import torch
-from scipy.sparse import csr_array
 
 from gwntf.core import Array, FloatArray
 from gwntf.backends.forms import KernelForm
@@ -45,13 +44,14 @@ class TorchBackend:
     name = "torch"
     xp: Any = namespace
     default_dtype = "float32"
+    fused_kl = None
 
     def __init__(self, device: str = "cpu", precision: str = "highest") -> None:
         self.device = check_device(device)
         self.precision = precision
         self.block_entries = _block_entries(self.device)
         self._halving = Halving()
-        self.blind = False
+        self.recording = False
 
     def __reduce__(self) -> tuple[type[TorchBackend], tuple[str, str]]:
         """Be made anew where it is sent, on the device of the same name there."""
@@ -88,9 +88,9 @@ class TorchBackend:
         """NumPy dtype of an array."""
         return numpy_dtype(values)
 
-    def sparse(self, matrix: csr_array, dtype: Any) -> SparseRows:
+    def sparse(self, matrix: Any, dtype: Any) -> SparseRows:
         """Return the matrix in the dtype of the factors."""
-        return SparseRows(matrix, torch_dtype(dtype), self.device)
+        return SparseRows(matrix.tocsr(), torch_dtype(dtype), self.device)
 
     def quiet(self) -> AbstractContextManager[Any]:
         """Do nothing: torch does not warn."""
@@ -118,7 +118,7 @@ class TorchBackend:
             return None
         from gwntf.backends.torch.fused import fused_transport
 
-        return fused_transport(form(), length, exact=self.precision == "highest", alone=self.blind)
+        return fused_transport(form(), length, exact=self.precision == "highest", alone=self.recording)
 
     def numbers(self, values: Sequence[Any]) -> Array:
         """Return a tensor without waiting for those that are on the device."""
@@ -149,21 +149,27 @@ class TorchBackend:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Have transports that never ask the host."""
-        self.blind = True
+        self.recording = True
         try:
             yield
         finally:
-            self.blind = False
+            self.recording = False
 
     def row_step(self, other: Any) -> RowStep | None:  # noqa: ARG002
         """Return None: products of matrices are as good."""
         return None
 
-    def ratio_and_kl(self, x: Array, y: Array) -> tuple[Array, Array]:
-        """Divide, and sum x log(x / y) - x + y along the rows."""
-        ratio = x / y.clamp(min=torch.finfo(y.dtype).smallest_normal)
-        kl = torch.xlogy(x, ratio).sum(1, dtype=torch.float64) + (y - x).sum(1, dtype=torch.float64)
-        return ratio, kl.masked_fill(((x > 0) & (y == 0)).any(1), torch.inf)
+    def zeros(self, shape: Sequence[int], like: Array) -> Array:
+        """Return zeros on the device."""
+        return like.new_zeros(tuple(shape))
+
+    def sum_by(self, rows: Array, index: Array, size: int, weights: Array | None = None) -> Array:
+        """Add rows up in their order: on a GPU by sorting, since atomic additions come in any order."""
+        weighted = rows if weights is None else rows * weights[:, None]
+        sums = rows.new_zeros((size, rows.shape[1]))
+        if rows.is_cuda:
+            return sums.index_put_((index,), weighted, accumulate=True)
+        return sums.index_add_(0, index, weighted)
 
     def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
         """Go through the blocks one after the other, in halves where the memory asks for it."""

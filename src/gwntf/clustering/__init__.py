@@ -1,0 +1,21 @@
+"""From an embedding or a graph to clusters: labels, cuts of the graph, and the choice of its metric.
+
+May import `geometry` and everything below it. Pure functions: `labels` of embeddings, `graph_cut` of graphs, and
+`graph_choice`, which compares graphs by how clearly they fall into clusters.
+"""
+
+from gwntf.clustering.graph_choice import choose_graph
+from gwntf.clustering.graph_cut import clearest, cut, modularity, start_from_cut
+from gwntf.clustering.labels import ASSIGN_LABELS, assign, check_clusters, nearest_label
+
+__all__ = [
+    "ASSIGN_LABELS",
+    "assign",
+    "check_clusters",
+    "choose_graph",
+    "clearest",
+    "cut",
+    "modularity",
+    "nearest_label",
+    "start_from_cut",
+]

@@ -1,0 +1,127 @@
+"""From data to blocks on workers: sources are read there, arrays are sent."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gwntf.backends import Backend, get_backend
+from gwntf.data.blocks import Blocks, InMemory
+from gwntf.data.dask import work
+from gwntf.data.dask.assignment import Assignment
+from gwntf.data.dask.blocks import OnDask
+from gwntf.data.dask.tasks import Tasks, current_client
+from gwntf.data.partition import even_pieces
+from gwntf.data.sources import has_sparse_chunks, is_dask
+
+_HOST = work.WorkerBackend(name="numpy")
+"""What is asked of the data before a fit is computed on the processors of the workers."""
+
+
+class Cluster:
+    """The client in use when it is first needed, and the backend that its workers shall use.
+
+    Parameters
+    ----------
+    device, precision
+        See `backends.get_backend`.
+    """
+
+    def __init__(self, device: str | None = None, precision: str = "highest") -> None:
+        self._worker = work.WorkerBackend(device, precision)
+        self._opened = False
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        """The tasks of this session, on a cluster that has workers."""
+        tasks = Tasks(current_client())
+        self._opened = True
+        return tasks
+
+    @property
+    def backend(self) -> Backend:
+        """That of this process: what is small is computed here."""
+        return get_backend("auto")
+
+    def close(self) -> None:
+        """Leave nothing on the cluster."""
+        if self._opened:
+            self.tasks.cancel()
+
+    def read(self, X: Any, dtype: np.dtype[Any]) -> OnDask:
+        """Have the workers read a memmap, a zarr array or a Dask array; entries are not checked."""
+        slices, parts = self._dask_parts(X) if is_dask(X) else self._parts(X)
+        near = Assignment(self.tasks, len(slices)).now()
+        blocks = [
+            self.tasks.submit(work.read_block, _HOST, part, rows, dtype, near=worker)
+            for (part, rows), worker in zip(parts, near, strict=True)
+        ]
+        width = math.prod(X.shape[1:])
+        return OnDask(self.tasks, self.backend, width, slices, blocks, _HOST, has_sparse_chunks(X))
+
+    def _parts(self, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
+        """Give every thread one block, to be read from the file; parts of a mapped file are sent."""
+        slices = list(even_pieces(X.shape[0], len(self.tasks.slots())))
+        if isinstance(X, np.memmap) and not _is_file(X):
+            return slices, [(self.tasks.put(np.asarray(X[part])), slice(None)) for part in slices]
+        source = self.tasks.put(_MappedFile(X) if isinstance(X, np.memmap) else X)
+        return slices, [(source, part) for part in slices]
+
+    def _dask_parts(self, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
+        """Join the chunks of a Dask array to at most one block for each thread, split where it is split."""
+        ends = np.array(list(accumulate(X.chunks[0])))
+        count = len(self.tasks.slots())
+        wanted = (np.arange(1, count + 1) * X.shape[0]) / count
+        stops = sorted({int(ends[np.abs(ends - place).argmin()]) for place in wanted} - {0})
+        slices = [slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False)]
+        sizes = tuple(part.stop - part.start for part in slices)
+        whole = X.rechunk({0: sizes} | dict.fromkeys(range(1, X.ndim), -1))
+        chunks = self.tasks.compute(whole.to_delayed().ravel())
+        return slices, [(chunk, slice(None)) for chunk in chunks]
+
+    def check(self) -> None:
+        """Refuse a cluster without workers, or no cluster at all."""
+        self.tasks.check()
+
+    def place(self, blocks: Blocks) -> OnDask:
+        """Bring blocks to the backend of the workers; a block that is here is split and sent.
+
+        The scheduler keeps a copy of what is sent, for when a worker is lost.
+        """
+        if isinstance(blocks, OnDask):
+            return blocks.on(self._worker)
+        if not isinstance(blocks, InMemory):
+            raise TypeError(f"{type(blocks).__name__} cannot be sent to a cluster")
+        block = blocks.block
+        slices = list(even_pieces(block.shape[0], len(self.tasks.slots())))
+        near = Assignment(self.tasks, len(slices)).now()
+        host = block.on(get_backend("numpy"))
+        sent = [
+            self.tasks.put(host.select(part), near=worker) for part, worker in zip(slices, near, strict=True)
+        ]
+        width = math.prod(block.shape[1:])
+        sent_blocks = OnDask(self.tasks, self.backend, width, slices, sent, _HOST, block.sparse)
+        return sent_blocks.on(self._worker)
+
+
+class _MappedFile:
+    """A `numpy.memmap` that travels as its path."""
+
+    def __init__(self, X: Any) -> None:
+        self._path, self._dtype, self._offset, self._shape = X.filename, X.dtype, X.offset, X.shape
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        """Read some samples."""
+        found: NDArray[Any] = np.memmap(self._path, self._dtype, "r", self._offset, self._shape)[rows]
+        return found
+
+
+def _is_file(X: Any) -> bool:
+    """Whether this is what was mapped, in rows, and not a part of it."""
+    return isinstance(X.base, mmap.mmap) and bool(X.flags.c_contiguous)

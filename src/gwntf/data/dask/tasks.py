@@ -1,0 +1,103 @@
+"""Tasks on a cluster: submitted, added up where they are, gathered, and cancelled together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import uuid4
+from weakref import WeakSet
+
+import dask
+from distributed import Client, get_client
+
+from gwntf.core import InputError
+
+Future = Any
+"""A value on the cluster, or a task that will make it."""
+
+_FAN = 4
+_RETRIES = 2
+
+
+class Tasks:
+    """The tasks of one fit.
+
+    Every task is pure and has a key of its own, so that the scheduler can run it again wherever its result was lost;
+    what a task is given from here is kept by the scheduler with it.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._open: WeakSet[Any] = WeakSet()
+
+    def submit(
+        self, function: Callable[..., Any], *arguments: Any, near: str | None = None, name: str | None = None
+    ) -> Future:
+        """Submit a task; futures among the arguments, or in a list among them, are its dependencies.
+
+        It runs where the scheduler likes it best, or on the worker `near` as long as that one is there.
+        """
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1000PB"}):
+            future = self.client.submit(
+                function,
+                *arguments,
+                key=f"gwntf-{name or function.__name__.strip('_')}-{uuid4().hex}",
+                pure=False,
+                retries=_RETRIES,
+                workers=near,
+                allow_other_workers=near is not None,
+            )
+        self._open.add(future)
+        return future
+
+    def compute(self, delayed: Sequence[Any]) -> list[Future]:
+        """Compute delayed values, such as chunks of a Dask array; they may be shared, and are not cancelled."""
+        return list(self.client.compute(list(delayed), retries=_RETRIES))
+
+    def put(self, value: Any, *, near: str | None = None) -> Future:
+        """Bring a value to the cluster in such a way that it is not lost with a worker."""
+        return self.submit(_identity, value, near=near, name="put")
+
+    def reduce(self, function: Callable[[Sequence[Any]], Any], futures: Sequence[Future]) -> Future:
+        """Combine values, a few at a time, by a tree of tasks; the function also takes its own results."""
+        level = list(futures)
+        while True:
+            groups = [level[start : start + _FAN] for start in range(0, len(level), _FAN)]
+            level = [self.submit(function, group) for group in groups]
+            if len(level) == 1:
+                return level[0]
+
+    def gather(self, futures: Any) -> Any:
+        """Bring the values of futures here."""
+        return self.client.gather(futures)
+
+    def slots(self) -> list[str]:
+        """Return the workers, each as often as it has threads."""
+        return [worker for worker, threads in self.client.nthreads().items() for _ in range(threads)]
+
+    def check(self) -> None:
+        """Refuse a cluster without workers."""
+        if not self.slots():
+            allowed = "a cluster with workers: client.wait_for_workers(1) waits for one"
+            raise InputError("engine", "'dask' with a cluster that has no workers", allowed)
+
+    def cancel(self) -> None:
+        """Cancel all outstanding futures."""
+        left = list(self._open)
+        if left and self.client.status == "running":
+            self.client.cancel(left, force=True)
+
+
+def current_client() -> Client:
+    """Return the client in use, which is the last one made."""
+    try:
+        return get_client()
+    except ValueError:
+        allowed = (
+            "a client: `from distributed import Client; client = Client()` starts workers on this machine"
+        )
+        raise InputError("engine", "'dask' without a cluster", allowed) from None
+
+
+def _identity(value: Any) -> Any:
+    return value

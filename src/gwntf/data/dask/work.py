@@ -1,0 +1,202 @@
+"""What runs on workers: a function of one block with its parts, and the small steps between passes.
+
+Data and states stay on the backend of the worker; whatever travels is a NumPy array. What is large says how large it is
+(`__sizeof__`), so that the scheduler leaves it where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import add
+from sys import getsizeof
+from typing import Any
+
+import numpy as np
+
+from gwntf.backends import Backend, get_backend
+from gwntf.core import FloatArray
+from gwntf.data.block import Block, Sums
+from gwntf.data.blocks import Kept
+from gwntf.data.columns import ColumnBlock, join_columns
+from gwntf.data.sources import as_block, read
+
+
+@dataclass(frozen=True)
+class WorkerBackend:
+    """Which backend the workers use; made where it is first asked for."""
+
+    device: str | None = None
+    precision: str = "highest"
+    name: str = "auto"
+
+    @cached_property
+    def backend(self) -> Backend:
+        """The backend of this worker."""
+        return get_backend(self.name, device=self.device, precision=self.precision)
+
+    def __reduce__(self) -> Any:
+        return WorkerBackend, (self.device, self.precision, self.name)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a pass left with a block, and what it adds to the sums over all blocks."""
+
+    kept: Any
+    sums: Sums | None
+    product: FloatArray | None = None
+
+    def __sizeof__(self) -> int:
+        return sum(_bytes(part) for part in (self.kept, self.sums, self.product))
+
+
+def _bytes(value: Any) -> int:
+    """Bytes of a value, or of the parts of a tuple."""
+    if isinstance(value, tuple):
+        return sum(_bytes(part) for part in value)
+    return int(getattr(value, "nbytes", 0)) or getsizeof(value)
+
+
+def run_block(
+    function: Callable[..., Any],
+    block: Block,
+    rest: Sequence[FloatArray],
+    options: Mapping[str, Any],
+    *parts: Any,
+) -> Result:
+    """Run one pass over a block; see `Blocks.run`."""
+    backend = block.backend
+    with backend.session(None), backend.quiet():
+        shared = [backend.asarray(factor) for factor in rest]
+        kept, sums = function(block, shared, *(_here(part, backend) for part in parts), **options)
+        return Result(kept, _on_host(sums, backend))
+
+
+def run_rows(
+    function: Callable[..., Any], worker: WorkerBackend, options: Mapping[str, Any], *parts: Any
+) -> Result:
+    """Run a function that needs no data; see `Blocks.apply`."""
+    backend = worker.backend
+    with backend.session(None), backend.quiet():
+        kept, sums = function(backend, *(_here(part, backend) for part in parts), **options)
+        return Result(kept, _on_host(sums, backend))
+
+
+def run_columns(
+    function: Callable[..., Any],
+    columns: ColumnBlock,
+    rest: Sequence[FloatArray],
+    options: Mapping[str, Any],
+    state: Any,
+    rows: FloatArray,
+) -> Result:
+    """Run one pass over some columns; see `Blocks.run_columns`."""
+    backend = columns.backend
+    with backend.session(None), backend.quiet():
+        shared, a = [backend.asarray(factor) for factor in rest], backend.asarray(rows)
+        kept, sums, product = function(columns, shared, _here(state, backend), a, **options)
+        return Result(kept, _on_host(sums, backend), backend.to_numpy(product))
+
+
+def call(function: Callable[..., Any], block: Block, *arguments: Any) -> Any:
+    """Call a function with a block, in the session of its backend."""
+    with block.backend.session(None):
+        return function(block, *arguments)
+
+
+def _here(part: Any, backend: Backend) -> Any:
+    """Bring what belongs to a block to its backend; states are copied, so that tasks stay pure."""
+    value = part.kept if isinstance(part, Result) else part
+    return value.on(backend) if hasattr(value, "on") else value
+
+
+def _on_host(sums: Sums | None, backend: Backend) -> Sums | None:
+    if sums is None:
+        return None
+    return Sums(
+        {
+            name: _on_host(value, backend) if isinstance(value, Sums) else backend.to_numpy(value)
+            for name, value in sums.items()
+        }
+    )
+
+
+def on_host(part: Any) -> Any:
+    """Return what belongs to a block in NumPy arrays."""
+    return _here(part, get_backend("numpy"))
+
+
+def add_sums(parts: Sequence[Any]) -> Sums:
+    """Add up sums of blocks, or of groups of blocks."""
+    total: Sums = reduce(add, (part.sums if isinstance(part, Result) else part for part in parts))
+    return total
+
+
+def join_sums(parts: Sequence[Result]) -> Sums:
+    """Add up sums of blocks of columns; products with one row per column are joined."""
+    joined = Sums()
+    for name in parts[0].sums or ():
+        values: list[Any] = [part.sums[name] for part in parts if part.sums is not None]
+        if isinstance(values[0], Sums) and 0 in values[0]:
+            joined[name] = Sums({0: np.concatenate([value[0] for value in values])})
+        else:
+            joined[name] = reduce(add, values)
+    return joined
+
+
+def add_products(parts: Sequence[Any]) -> FloatArray:
+    """Add up the rows that blocks of columns have for all samples."""
+    total: FloatArray = reduce(add, (part.product if isinstance(part, Result) else part for part in parts))
+    return total
+
+
+def host_rows(part: Any) -> FloatArray:
+    """A(1) of a block, in NumPy."""
+    kept: Kept = on_host(part)
+    return kept.rows
+
+
+def join_rows(parts: Sequence[Any]) -> FloatArray:
+    """A(1) of all samples."""
+    return np.concatenate([host_rows(part) for part in parts])
+
+
+def take_rows(part: Any, which: Any) -> FloatArray:
+    """Some rows of A(1) of a block."""
+    return np.ascontiguousarray(host_rows(part)[which])
+
+
+def slice_rows(rows: FloatArray, which: slice) -> FloatArray:
+    """Some rows of an array."""
+    return np.ascontiguousarray(rows[which])
+
+
+def read_block(worker: WorkerBackend, source: Any, rows: slice, dtype: np.dtype[Any]) -> Block:
+    """Read some samples of a source, as they are."""
+    return as_block(read(source, rows), worker.backend, dtype)
+
+
+def place_block(worker: WorkerBackend, block: Block) -> Block:
+    """Bring a block to the backend of the worker."""
+    with worker.backend.session(None):
+        return block.on(worker.backend)
+
+
+def cut_columns(block: Block, columns: slice) -> Any:
+    """Return what a block of samples has in some columns."""
+    return block.split_columns([columns])[0]
+
+
+def make_columns(
+    worker: WorkerBackend, first: int, slices: Sequence[slice], parts: Sequence[Any]
+) -> ColumnBlock:
+    """Join some columns from all blocks of samples."""
+    with worker.backend.session(None):
+        return join_columns(parts, slices, first, worker.backend)
+
+
+def count_columns(columns: ColumnBlock) -> int:
+    """Count columns, or nonzero ones."""
+    return columns.fiber_count(0)

@@ -1,0 +1,331 @@
+"""A block of samples of which every entry is stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial, reduce
+from operator import add
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gwntf.backends import Backend, get_backend
+from gwntf.core import Array, FloatArray
+from gwntf.data.algebra import khatri_rao, unfold
+from gwntf.data.block import Look, Products, Sums, Swept
+from gwntf.data.checks import Summary
+from gwntf.data.columns import DenseColumns, DensePart
+from gwntf.data.factors import KruskalRows
+from gwntf.data.partition import even_tiles, pieces, sample_tiles
+
+_WIDE_ENTRIES = 2**21
+"""Entries that are on the host in float64 at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class DenseBlock:
+    """Entries and, where some are missing, which of them were observed; see `block.Block`.
+
+    Attributes
+    ----------
+    values : array of the backend
+        Finite and nonnegative, zero where nothing was observed.
+    observed : array of bool or None
+        None when every entry was.
+    backend : Backend
+        Owner of both; NumPy by default.
+    """
+
+    sparse: ClassVar[bool] = False
+
+    values: Array
+    observed: Array | None = None
+    backend: Backend = field(default_factory=lambda: get_backend("numpy"))
+
+    def __reduce__(self) -> tuple[type[DenseBlock], tuple[Any, ...]]:
+        return DenseBlock, (self.values, self.observed, self.backend)
+
+    def __sizeof__(self) -> int:
+        return int(self.values.nbytes) + (0 if self.observed is None else int(self.observed.nbytes))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Samples first."""
+        return tuple(self.values.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy dtype of the entries."""
+        kind: np.dtype[Any] = self.backend.dtype(self.values)
+        return kind
+
+    @property
+    def complete(self) -> bool:
+        """Whether every entry was observed."""
+        return self.observed is None
+
+    @cached_property
+    def rows(self) -> Array:
+        """One row per sample."""
+        return self.values.reshape(self.shape[0], -1)
+
+    @cached_property
+    def seen(self) -> Array | None:
+        """Which entries of the rows were observed; None when all were."""
+        return None if self.observed is None else self.observed.reshape(*self.rows.shape)
+
+    def _of_both(self, change: Callable[[Array], Array]) -> DenseBlock:
+        observed = None if self.observed is None else change(self.observed)
+        return replace(self, values=change(self.values), observed=observed)
+
+    def on(self, backend: Backend) -> DenseBlock:
+        """Return the same block on another backend."""
+        return replace(self._of_both(backend.asarray), backend=backend)
+
+    @property
+    def host(self) -> DenseBlock:
+        """The same in NumPy arrays."""
+        return self if isinstance(self.values, np.ndarray) else self._host
+
+    @cached_property
+    def _host(self) -> DenseBlock:
+        return replace(self._of_both(self.backend.to_numpy), backend=get_backend("numpy"))
+
+    def astype(self, dtype: Any) -> DenseBlock:
+        """Return the same block in another number type."""
+        return replace(self, values=self.backend.asarray(self.values, dtype))
+
+    def reshape(self, sample_shape: Sequence[int]) -> DenseBlock:
+        """Return the same samples under another shape of one sample."""
+        return self._of_both(lambda array: array.reshape(self.shape[0], *sample_shape))
+
+    def divided(self, scale: Array) -> DenseBlock:
+        """Divide every sample by its scale."""
+        scale = self.backend.asarray(scale).reshape(-1, *(1,) * (len(self.shape) - 1))
+        return replace(self, values=self.values / scale)
+
+    def without_nan(self) -> DenseBlock:
+        """Mark NaN as not observed and put zero there."""
+        xp, values = self.backend.xp, self.values
+        holes = xp.isnan(values)
+        if not bool(xp.any(holes)):
+            return self
+        return replace(self, values=xp.where(holes, xp.zeros_like(values), values), observed=~holes)
+
+    def select(self, samples: slice) -> DenseBlock:
+        """Return some of the samples."""
+        return self._of_both(lambda array: array[samples])
+
+    def batches(self, entries: int) -> Iterator[slice]:
+        """Split the samples into batches of about so many entries."""
+        return pieces(self.shape[0], max(1, entries // max(1, math.prod(self.shape[1:]))))
+
+    def _tiles(self) -> Iterator[slice]:
+        return sample_tiles(self.shape, self.backend.block_entries)
+
+    def _even_tiles(self) -> Iterator[slice]:
+        return even_tiles(self.rows.shape, self.backend.block_entries)
+
+    def _joined(self, visit: Callable[[slice], Array], tiles: Iterator[slice]) -> Array:
+        return self.backend.xp.concat(self.backend.map(visit, tiles))
+
+    def summary(self) -> Summary:
+        """Describe the entries, for `checks`."""
+        xp, rows = self.backend.xp, self.rows
+        tops, smallest = xp.max(rows, axis=1), float(xp.min(rows))
+        if smallest >= 0:
+            return Summary(tops, smallest)
+        holes = xp.isnan(rows)
+        known = xp.where(holes, xp.zeros_like(rows), rows)
+        empty = xp.nonzero(xp.all(holes, axis=1))[0]
+        return Summary(
+            xp.max(known, axis=1),
+            float(xp.min(known)),
+            int(xp.sum(known < 0)),
+            int(xp.sum(holes)),
+            int(empty[0]) if empty.shape[0] else None,
+        )
+
+    def sums(self) -> Array:
+        """Sum of every sample, in float64."""
+        xp = self.backend.xp
+        return xp.sum(self.backend.asarray(self.rows), axis=1, dtype=xp.float64)
+
+    def norms(self, power: int) -> Array:
+        """Norm of every sample in float64, as if the missing entries were like those observed.
+
+        A sample thus does not grow because less of it was seen. Squares are taken without overflow.
+        """
+        xp = self.backend.xp
+
+        def visit(tile: slice) -> Array:
+            rows = xp.astype(self.rows[tile], xp.float64)
+            largest = xp.max(rows, axis=1)
+            rows = rows / xp.where(largest > 0, largest, xp.ones_like(largest))[:, None]
+            return largest * xp.sum(rows**power, axis=1) ** (1 / power)
+
+        norms = self._joined(visit, self._tiles())
+        if self.seen is not None:
+            norms = norms / (xp.sum(self.seen, axis=1, dtype=xp.float64) / self.seen.shape[1]) ** (1 / power)
+        return norms
+
+    def half_squares(self) -> Array:
+        """1/2 |x|^2 of every sample, in float64."""
+        xp = self.backend.xp
+
+        def visit(tile: slice) -> Array:
+            rows = xp.astype(self.rows[tile], xp.float64, copy=False)
+            return 0.5 * xp.sum(rows * rows, axis=1)
+
+        return self._joined(visit, self._even_tiles())
+
+    def observed_sums(self, others: FloatArray) -> Array:
+        """Multiply which entries were observed, one row per sample, with a matrix of one row per entry of a sample."""
+        xp, seen, placed = self.backend.xp, self.seen, self.backend.asarray(others)
+        if seen is None:
+            return xp.zeros_like(self.rows[:, :1], dtype=placed.dtype) + xp.sum(placed, axis=0)
+        return self._joined(lambda tile: xp.astype(seen[tile], placed.dtype) @ placed, self._tiles())
+
+    def error_and_size(self, model: KruskalRows) -> tuple[float, float]:
+        """|X - X^| and |X| over the observed entries."""
+        xp = self.backend.xp
+
+        def visit(tile: slice) -> tuple[float, float]:
+            values = xp.astype(self.values[tile], xp.float64)
+            difference = values - model[tile]
+            if self.observed is not None:
+                difference = xp.where(self.observed[tile], difference, xp.zeros_like(difference))
+            return _norm(xp, difference), _norm(xp, values)
+
+        errors, sizes = zip(*self.backend.map(visit, self._tiles()), strict=True)
+        return math.hypot(*errors), math.hypot(*sizes)
+
+    def filled(self, model: KruskalRows) -> Array:
+        """Return the entries with those of the model where nothing was observed."""
+        xp, observed = self.backend.xp, self.observed
+        filled = xp.asarray(self.values, copy=True)
+        if observed is None:
+            return filled
+
+        def visit(tile: slice) -> None:
+            filled[tile] = xp.where(observed[tile], filled[tile], model[tile])
+
+        self.backend.map(visit, self._tiles())
+        return filled
+
+    def host_rows(self) -> NDArray[Any]:
+        """Return one row per sample on the host in the number type of the block."""
+        rows: NDArray[Any] = self.host.rows
+        return rows
+
+    def wide_rows(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Give batches of samples as rows on the host in float64."""
+        rows = self.host_rows()
+        return ((part, rows[part].astype(np.float64, copy=False)) for part in self.batches(_WIDE_ENTRIES))
+
+    def wide_slices(self, mode: int) -> Iterator[FloatArray]:
+        """Give batches of samples as unfoldings X_(n) on the host in float64."""
+        values = self.host.values
+        return (
+            unfold(values[part].astype(np.float64, copy=False), mode) for part in self.batches(_WIDE_ENTRIES)
+        )
+
+    def columns(self) -> DenseColumns:
+        """Return X_(1) by its columns."""
+        return DenseColumns(self.rows, self.seen, self.backend)
+
+    def split_columns(self, parts: Sequence[slice]) -> list[DensePart]:
+        """Return the part of X_(1) in every slice of its columns."""
+        rows, seen = self.host.rows, self.host.seen
+        return [
+            DensePart(np.ascontiguousarray(rows[:, part]), None if seen is None else seen[:, part])
+            for part in parts
+        ]
+
+    def sweep(
+        self,
+        look: Look,
+        a: Array,
+        rest: Sequence[Array],
+        modes: Sequence[int] = (),
+        *,
+        rows: bool = True,
+        sums: bool = True,
+        zeros: bool = True,  # noqa: ARG002
+    ) -> Swept:
+        """Compare the block with the model, a tile of samples at a time; the model is never formed as a whole."""
+        backend, other = self.backend, khatri_rao(rest)
+        axes = {mode: mode for mode in modes}
+
+        def visit(tile: slice) -> tuple[Array, list[Array], list[Array]]:
+            x, part = self.values[tile], a[tile]
+            mask = None if self.observed is None else self.observed[tile]
+            with backend.quiet():
+                y = (part @ other.T).reshape(*x.shape)
+                looked = look(tile.start, x, y, mask, axes)
+            flat = [array.reshape(x.shape[0], -1) for array in looked.arrays]
+            found = (
+                looked.costs,
+                [array @ other for array in flat] if rows else [],
+                [array.T @ part for array in flat] if sums else [],
+            )
+            if looked.done is not None:
+                looked.done()
+            return found
+
+        costs, own, totals = zip(*backend.map(visit, self._tiles()), strict=True)
+        return Swept(
+            backend.xp.concat(costs, axis=1),
+            [backend.xp.concat(parts) for parts in zip(*own, strict=True)],
+            [Sums({0: reduce(add, parts)}) for parts in zip(*totals, strict=True)],
+        )
+
+    def row_product(self, rest: Sequence[Array]) -> Array:
+        """X_(1) A(-1)."""
+        other = khatri_rao(rest)
+        return self._joined(lambda tile: self.rows[tile] @ other, self._even_tiles())
+
+    def sum_products(self, a: Array, rest: Sequence[Array], mode: int) -> Products:  # noqa: ARG002
+        """X_(1)' A(1), from which the products of all modes follow."""
+        parts = self.backend.map(lambda tile: self.rows[tile].T @ a[tile], self._even_tiles())
+        return Sums({0: reduce(add, parts)})
+
+    def ratio_step(
+        self, a: Array, rest: Sequence[Array], attraction: Array | None, denominator: Array
+    ) -> tuple[Array, Products, Array]:
+        """Move rows of A(1) by the ratio; see `block.Block`."""
+        backend, other = self.backend, khatri_rao(rest)
+        step = backend.row_step(other) or partial(_ratio_step, backend, other)
+
+        def visit(tile: slice) -> tuple[Array, Array, Array]:
+            pulled = None if attraction is None else attraction[tile]
+            with backend.quiet():
+                return step(self.rows[tile], a[tile], pulled, denominator[tile])
+
+        moved, sums, cross = zip(*backend.map(visit, self._even_tiles()), strict=True)
+        return backend.xp.concat(moved), Sums({0: reduce(add, sums)}), reduce(add, cross)
+
+    def fiber_count(self, mode: int) -> int:  # noqa: ARG002
+        """Count the samples: tiles along every mode are tiles of samples."""
+        return self.shape[0]
+
+
+def _ratio_step(
+    backend: Backend, other: Array, x: Array, a: Array, attraction: Array | None, denominator: Array
+) -> tuple[Array, Array, Array]:
+    """`backends.protocol.RowStep` in products of matrices."""
+    product = x @ other
+    moved = a * (product if attraction is None else product + attraction) / denominator
+    return moved, x.T @ moved, backend.xp.sum(moved * product, dtype=backend.xp.float64)
+
+
+def _norm(xp: Any, values: Array) -> float:
+    """Frobenius norm, without overflow."""
+    largest = float(xp.max(xp.abs(values)))
+    if largest == 0 or not math.isfinite(largest):
+        return largest
+    scaled = values / largest
+    return largest * math.sqrt(float(xp.sum(scaled * scaled)))

@@ -1,0 +1,149 @@
+"""From what a user gives to checked data: arrays, sparse arrays, and sources that are read in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gwntf.backends import Backend, get_backend, is_foreign, to_host
+from gwntf.core import InputError
+from gwntf.data.blocks import Blocks, InMemory
+from gwntf.data.checks import as_real_array, check_entries, check_kind, check_range, check_shape
+from gwntf.data.dense import DenseBlock
+from gwntf.data.sources import check_dtype, check_source, file_state, fit_dtype, is_source, is_sparse, whole_or_source
+from gwntf.data.sparse import sparse_block
+from gwntf.data.stream import Streamed
+from gwntf.data.tensor import DataTensor
+
+if TYPE_CHECKING:
+    from gwntf.data.dask import Cluster
+
+
+def as_data(
+    X: Any,
+    backend: Backend | None = None,
+    *,
+    missing: str = "error",
+    dtype: Any = None,
+    scaled: bool = False,
+    name: str = "X",
+    as_array: Callable[[Any], Any] | None = None,
+    cluster: Cluster | None = None,
+) -> DataTensor:
+    """Check X, of order two or more, and all its entries; bring it to the backend.
+
+    Parameters
+    ----------
+    X : array-like, sparse array, memmap, zarr array, Dask array or DataTensor
+        Nonnegative, samples first. A tensor that was checked is returned as it is.
+    backend : Backend, optional
+        Who will work with it; NumPy by default.
+    missing : {"error", "ignore"}
+        Whether NaN, or the mask of a masked array, is an error or says that an entry was not observed.
+    dtype : optional
+        Number type; by default float32 and float64 are kept, everything else becomes float64.
+    scaled : bool
+        Whether every sample will be divided by its norm, so that the number type must hold each by itself.
+    name : str
+        Name of the argument, for messages.
+    as_array : callable, optional
+        Turns a host array-like into an array of real numbers; by default NumPy does.
+    cluster : Cluster, optional
+        Whose workers read a source.
+    """
+    if isinstance(X, DataTensor):
+        return X
+    backend = backend or get_backend("numpy")
+    finish = partial(_checked, missing=missing, scaled=scaled, name=name)
+    if is_sparse(X):
+        block = sparse_block(X, backend)
+        return finish(InMemory(block), block.shape, block.dtype, fit_dtype(block.dtype, dtype))
+    if cluster is not None and is_source(X):
+        check_source(X)
+        kind = fit_dtype(X.dtype, dtype)
+        blocks: Blocks = cluster.read(X, check_dtype(X.dtype, kind))
+        return finish(blocks, X.shape, check_dtype(X.dtype, kind), kind)
+    X, streamed = whole_or_source(X, dtype)
+    if streamed:
+        kind = fit_dtype(X.dtype, dtype)
+        seen = check_dtype(X.dtype, kind)
+        return finish(Streamed(X, backend, seen, kind, written=file_state(X)), X.shape, seen, kind)
+    if is_sparse(X):  # a Dask array of sparse chunks that was small
+        return as_data(X, backend, missing=missing, dtype=dtype, scaled=scaled, name=name)
+    values = _as_floats(X, backend, missing, dtype, name, as_array)
+    own = backend.dtype(values)
+    return finish(InMemory(DenseBlock(values, None, backend)), values.shape, own, np.dtype(dtype or own))
+
+
+def as_dense_block(X: Any, *, missing: str = "error", dtype: Any = None, name: str = "X") -> DenseBlock:
+    """Check X as `as_data` does and return all of it, dense and in memory, in NumPy arrays."""
+    host = as_real_array(masked_to_nan(to_host(X), name=name, missing=missing), name)
+    block = as_data(host, missing=missing, dtype=dtype, name=name).dense_block
+    if block is None:
+        raise RuntimeError("an array that is not in memory")
+    return block
+
+
+def _checked(
+    blocks: Blocks,
+    shape: Sequence[int],
+    own: np.dtype[Any],
+    dtype: np.dtype[Any],
+    *,
+    missing: str,
+    scaled: bool,
+    name: str,
+) -> DataTensor:
+    """Check all entries in their own number type, then convert them; NaN becomes "not observed"."""
+    found = blocks.map(methodcaller("summary"))
+    complete = check_entries(found, blocks.slices, missing, name=name)
+    check_range(np.concatenate([_on_host(block.tops) for block in found]), dtype, every=scaled, name=name)
+    if own != dtype:
+        blocks = blocks.converted(dtype)
+    if not complete:
+        blocks = blocks.prepared(methodcaller("without_nan"))
+    return DataTensor(blocks, tuple(int(size) for size in shape), dtype, complete)
+
+
+def _as_floats(
+    X: Any, backend: Backend, missing: str, dtype: Any, name: str, as_array: Callable[[Any], Any] | None
+) -> Any:
+    """Return X as floats of the backend, in its own number type where that is one of the two."""
+    if is_foreign(X) and backend.name == "torch":
+        check_shape(X.shape, name)
+        check_kind(X.dtype, name)
+        values = backend.asarray(X)
+        floating = "float" in str(values.dtype)
+        return values if floating else backend.asarray(values, dtype or "float64")
+    host = masked_to_nan(to_host(X), name=name, missing=missing)
+    array = as_real_array(host, name) if as_array is None else as_array(host)
+    check_shape(array.shape, name)
+    whole = array.dtype.kind in "iub"
+    kind = fit_dtype(array.dtype, dtype if whole else None)
+    return backend.asarray(np.ascontiguousarray(array, dtype=kind))
+
+
+def _on_host(values: Any) -> Any:
+    return to_host(values)
+
+
+def masked_to_nan(X: Any, *, name: str = "X", missing: str = "error") -> Any:
+    """Write the mask of a masked array into its entries, as NaN; anything else is returned as it is.
+
+    What lies under the mask is never read. float32 stays float32, everything else becomes float64.
+    """
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    count = int(np.ma.getmaskarray(X).sum())
+    if count and missing == "error":
+        allowed = "no mask, or missing='ignore' to treat masked entries as not observed"
+        raise InputError(name, f"{count} masked entries", allowed)
+    if not count:
+        return X.data
+    check_kind(X.dtype, name)
+    return np.ma.filled(X.astype(X.dtype if X.dtype == np.float32 else np.float64), np.nan)

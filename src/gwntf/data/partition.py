@@ -1,0 +1,39 @@
+"""How an axis is split: slices that depend on the sizes alone, so that results do not depend on the machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+_FIBERS = 128
+
+
+def sample_tiles(shape: Sequence[int], entries: int) -> Iterator[slice]:
+    """Split the samples of an array of that shape into tiles of about so many entries.
+
+    Each has a good number of fibers along every axis.
+    """
+    size = max(1, math.prod(shape[1:]))
+    fewest = size // max(1, *shape[1:])
+    return pieces(shape[0], max(1, entries // size, _FIBERS // max(1, fewest)))
+
+
+def even_tiles(shape: Sequence[int], entries: int) -> Iterator[slice]:
+    """Split the samples into tiles of equal length for matrix products, which are fastest in few large ones.
+
+    There are four, so that threads can share them, unless these would have fewer than `entries` entries or more than
+    four times that.
+    """
+    size = math.prod(shape)
+    count = max(1, -(-size // (4 * entries)), min(4, -(-size // entries)))
+    return even_pieces(shape[0], count)
+
+
+def even_pieces(size: int, count: int) -> Iterator[slice]:
+    """Split 0, ..., size - 1 into at most `count` slices of about equal length."""
+    return pieces(size, -(-size // count))
+
+
+def pieces(size: int, step: int) -> Iterator[slice]:
+    """Split 0, ..., size - 1 into slices of length `step`."""
+    return (slice(start, min(start + step, size)) for start in range(0, size, step))

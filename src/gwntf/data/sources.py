@@ -1,0 +1,148 @@
+"""Data of other libraries that are read in parts: which they are, what type they have, and how they are split.
+
+A `numpy.memmap`, a zarr array or a Dask array is a source: it has a shape, a number type, and samples that can be read.
+Nothing is imported to find out what something is.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from gwntf.backends import Backend
+from gwntf.core import InputError
+from gwntf.data.block import Block
+from gwntf.data.checks import check_kind, check_shape
+from gwntf.data.dense import DenseBlock
+from gwntf.data.partition import pieces
+from gwntf.data.sparse import sparse_block
+
+BLOCK_BYTES = 2**24
+"""Bytes of a block of samples in the number type of the fit; about three of them are held at a time.
+
+Larger ones are slower on a CPU: memory of more than 32 MB is given back and asked for again from block to block.
+"""
+
+WHOLE_BYTES = 2**26
+"""Data of no more than this are read and taken as an array."""
+
+_MOST = 32
+"""Blocks that one chunk of the source may fill: it is read whole, whatever part of it is wanted."""
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether this is a SciPy sparse matrix or a sparse array of the `sparse` library."""
+    return bool(issparse(X)) or _is_of("sparse", "SparseArray", X)
+
+
+def is_source(X: Any) -> bool:
+    """Whether this is a `numpy.memmap`, a zarr array or a Dask array."""
+    return isinstance(X, np.memmap) or _is_of("zarr", "Array", X) or is_dask(X)
+
+
+def is_dask(X: Any) -> bool:
+    """Whether this is a Dask array."""
+    return _is_of("dask.array", "Array", X)
+
+
+def has_sparse_chunks(X: Any) -> bool:
+    """Whether this is a Dask array of sparse arrays."""
+    return is_dask(X) and is_sparse(X._meta)
+
+
+def _is_of(module: str, name: str, X: Any) -> bool:
+    kind = getattr(sys.modules.get(module), name, None)
+    return kind is not None and isinstance(X, kind)
+
+
+def fit_dtype(own: np.dtype[Any], dtype: Any) -> np.dtype[Any]:
+    """Return the number type of a fit: the one asked for, else that of X if it is a floating one, else float64."""
+    own = own.newbyteorder("=")
+    keep = own in (np.float32, np.float64)
+    return np.dtype(dtype if dtype is not None else (own if keep else np.float64))
+
+
+def check_dtype(own: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the number type in which entries are checked before a fit in another: their own, if they are floats."""
+    return dtype if own.kind in "iub" else fit_dtype(own, None)
+
+
+def check_source(X: Any) -> None:
+    """Check shape and number type, without reading any entry."""
+    if any(not isinstance(size, int | np.integer) for size in X.shape):
+        raise InputError("X", f"a Dask array of unknown shape {X.shape}", "X.compute_chunk_sizes() of it")
+    check_shape(X.shape)
+    check_kind(X.dtype)
+
+
+def whole_or_source(X: Any, dtype: Any = None) -> tuple[Any, bool]:
+    """Return an array to be taken as it is, and False; or a source that is read in blocks, and True.
+
+    A source of at most `WHOLE_BYTES`, or of a single block, is read.
+    """
+    if not is_source(X):
+        return X, False
+    check_source(X)
+    kind = fit_dtype(X.dtype, dtype)
+    if len(source_slices(X, kind, BLOCK_BYTES)) > 1 and kind.itemsize * math.prod(X.shape) > WHOLE_BYTES:
+        return X, True
+    return read(X, slice(None)), False
+
+
+def source_slices(X: Any, dtype: np.dtype[Any], size: int) -> list[slice]:
+    """Split the samples into blocks of about so many bytes; of whole chunks, where the source has chunks."""
+    sample = dtype.itemsize * math.prod(X.shape[1:])
+    step = max(1, size // sample)
+    if isinstance(X, np.memmap):
+        return list(pieces(X.shape[0], step))
+    lengths = (
+        X.chunks[0] if is_dask(X) else [part.stop - part.start for part in pieces(X.shape[0], X.chunks[0])]
+    )
+    if max(lengths) > max(1, _MOST * step) and not has_sparse_chunks(X):
+        given = f"chunks of {max(lengths)} samples, {max(lengths) * sample / 2**20:.0f} MiB"
+        allowed = f"chunks of at most {max(1, _MOST * step)} samples: write or rechunk X along its first axis"
+        raise InputError("X", given, allowed)
+    slices: list[slice] = []
+    start = stop = 0
+    for length in (int(length) for length in lengths if length):
+        if stop > start and stop + length - start > step:
+            slices.append(slice(start, stop))
+            start = stop
+        stop += length
+    return [*slices, slice(start, stop)]
+
+
+def read(X: Any, rows: slice) -> Any:
+    """Read some samples of a source into memory, in a copy of their own, sample by sample."""
+    part = X[rows]
+    if is_dask(part):
+        part = part.compute(scheduler="synchronous")
+    if is_sparse(part):
+        return part
+    if not isinstance(part, np.ndarray):
+        raise InputError("X", f"chunks of type {type(part).__name__}", "NumPy arrays")
+    return np.array(part, order="C")
+
+
+def as_block(part: NDArray[Any] | Any, backend: Backend, dtype: Any) -> Block:
+    """Return samples, dense or sparse, as a block in a number type; entries are not checked."""
+    if is_sparse(part):
+        return sparse_block(part, backend).astype(dtype)
+    return DenseBlock(backend.asarray(part, dtype), None, backend)
+
+
+def file_state(X: Any) -> tuple[int, int] | None:
+    """Return the size of the file of a memmap and when it was last written; None for other sources."""
+    if not isinstance(X, np.memmap) or X.filename is None:
+        return None
+    try:
+        found = os.stat(X.filename)
+    except OSError:  # a mapped file that was deleted can still be read
+        return None
+    return found.st_size, found.st_mtime_ns

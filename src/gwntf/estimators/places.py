@@ -1,0 +1,55 @@
+"""Where an estimator computes: a backend of this process, and a cluster where one is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from gwntf.backends import BACKENDS, Backend, get_backend
+from gwntf.core import InputError, MissingLibraryError
+
+ENGINES = (*BACKENDS, "dask")
+"""What the parameter `engine` may be: a backend, or "dask" to keep data on the workers of a cluster."""
+
+
+class Place(NamedTuple):
+    """Where work on some data is done.
+
+    Attributes
+    ----------
+    backend : Backend
+        That of this process.
+    default_dtype : str or None
+        Number type of data where the user asks for none; None keeps that of the data.
+    cluster : Cluster or None
+        Whose workers have the data of a fit.
+    """
+
+    backend: Backend
+    default_dtype: str | None
+    cluster: Any = None
+
+
+@contextmanager
+def open_place(engine: str, device: str | None, precision: str, given: Any) -> Iterator[Place]:
+    """Provide the place for some data; nothing is left on a cluster when the block ends, however it does."""
+    if engine != "dask":
+        backend = get_backend(engine, device=device, precision=precision, given=given)
+        with backend.session(given):
+            yield Place(backend, backend.default_dtype)
+        return
+    missing = [name for name in ("distributed", "numba") if find_spec(name) is None]
+    if missing:
+        raise MissingLibraryError(f"engine='dask' needs {missing[0]}: pip install 'gwntf[dask]'")
+    if device is None and precision != "highest":
+        given = f"{precision!r} with engine='dask'"
+        raise InputError("precision", given, "'highest', or a device of torch")
+    from gwntf.data.dask import Cluster
+
+    cluster = Cluster(device, precision)
+    try:
+        yield Place(cluster.backend, None if device is None else "float32", cluster)
+    finally:
+        cluster.close()

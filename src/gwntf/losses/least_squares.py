@@ -1,0 +1,169 @@
+"""The least-squares loss 1/2 |X - X^|^2 of NMF, GNMF, NCP and GNCP, by the classic multiplicative ratio.
+
+Data term and graph penalty are both quadratic, so the ratio of the negative to the positive part of the gradient is a
+true MM step for a factor with the others fixed. Without missing entries the model is never formed:
+|x - x^|^2 = |x|^2 - 2 <a, X_(1) A(-1)> + a G a', and the product is the one that the step of the rows uses, so that both
+come from one reading of the data. Where entries are missing, the target of a step is the data with the present model
+filled in there (the E step of an EM), and the value counts observed entries only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import mul
+from typing import Any
+
+from gwntf.backends import Backend
+from gwntf.core import Array
+from gwntf.data import Block, Blocks, DataTensor, Kept, Looked, Parts, Sums, mode_product
+from gwntf.geometry import SampleGraph
+from gwntf.losses.base import Loss, Position, unit_columns
+from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio, ratio_terms
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquares(Loss):
+    """1/2 |X - X^|^2, over the observed entries.
+
+    Attributes
+    ----------
+    complete : bool
+        Whether every entry was observed.
+    """
+
+    complete: bool = True
+
+    def prepared(self, data: DataTensor) -> LeastSquares:
+        """Return the loss for these data."""
+        return replace(self, complete=data.complete)
+
+    # --- where a block is ---
+
+    def sizes(self, block: Block) -> Array:
+        """1/2 |x|^2 of every sample."""
+        return block.half_squares()
+
+    def measure(self, block: Block, rest: Sequence[Array], kept: Kept) -> tuple[Kept, Sums]:
+        """Return what the value and the next step need of a block, at given rows."""
+        backend, a = block.backend, kept.rows
+        if not self.complete:
+            return kept, self._measured_filled(block, rest, a)
+        product = block.row_product(rest)
+        cross = backend.xp.sum(a * product, dtype=backend.xp.float64)
+        return kept, Sums(data=block.sum_products(a, rest, 1), gram=gram_of(backend.xp, a), cross=cross)
+
+    def _measured_filled(self, block: Block, rest: Sequence[Array], a: Array) -> Sums:
+        xp = block.backend.xp
+        found = block.sweep(partial(fill, backend=block.backend), a, rest, rows=False)
+        return Sums(data=found.sums[0], gram=gram_of(xp, a), value=xp.sum(found.costs))
+
+    def products(self, block: Block, rest: Sequence[Array], kept: Kept, *, mode: int) -> tuple[Kept, Sums]:
+        """Return the products of a block for one mode."""
+        return kept, Sums(data=block.sum_products(kept.rows, rest, mode))
+
+    def step(
+        self,
+        block: Block,
+        rest: Sequence[Array],
+        kept: Kept,
+        graph: SampleGraph | None,
+        halo: Sequence[Array],
+        *,
+        grams: Array,
+    ) -> tuple[Kept, Sums]:
+        """Move the rows of a block, given G, and return what `measure` does: from one reading of the data."""
+        backend, xp, a = block.backend, block.backend.xp, kept.rows
+        down = a @ backend.asarray(grams, block.dtype)
+        pull = pull_of(backend, a, graph, halo)
+        if not self.complete:
+            found = block.sweep(partial(fill, backend=backend), a, rest, sums=False)
+            moved = ratio(xp, a, found.rows[0], down, pull)
+            return Kept(moved), self._measured_filled(block, rest, moved)
+        moved, data, cross = block.ratio_step(a, rest, *ratio_terms(xp, a, down, pull))
+        return Kept(moved), Sums(data=data, gram=gram_of(xp, moved), cross=cross)
+
+    def sample_step(
+        self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, state: Any
+    ) -> tuple[Array, Array, Any]:
+        """Update new samples by themselves; X_(1) A(-1) is the same in every step while nothing is missing."""
+        xp = block.backend.xp
+        grams = reduce(mul, (gram_of(xp, factor) for factor in rest))
+        if self.complete:
+            product, sizes = state or (block.row_product(rest), self.sizes(block))
+            wide = xp.astype(a, xp.float64, copy=False)
+            values = sizes + xp.sum(
+                wide * (0.5 * (wide @ grams) - xp.astype(product, xp.float64, copy=False)), axis=1
+            )
+            values, state = xp.clip(values, 0.0, None), (product, sizes)
+        else:
+            found = block.sweep(partial(fill, backend=block.backend), a, rest, sums=False)
+            product, values = found.rows[0], found.costs[0]
+        return ratio(xp, a, product, a @ xp.astype(grams, a.dtype, copy=False), pull), values, state
+
+    # --- in the process of the fit ---
+
+    def first(self, blocks: Blocks, at: Position) -> Position:
+        """Measure all blocks."""
+        kept, sums = blocks.run(self.measure, at.rest, at.kept)
+        grams = tuple(gram_of(blocks.backend.xp, factor) for factor in at.rest)
+        return replace(at, kept=kept, sums=sums, carried=grams)
+
+    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, halo: Parts) -> Position:
+        """Update the factors in turn, samples last."""
+        xp, rest, data = blocks.backend.xp, list(at.rest), at.sums["data"]
+        grams = [at.sums["gram"], *at.carried]
+        for mode in range(1, 1 + len(rest)):
+            if 0 not in data and mode not in data:
+                (found,) = blocks.collect(blocks.run(self.products, rest, at.kept, mode=mode)[1])
+                data = found["data"]
+            old = rest[mode - 1]
+            product = mode_product(data, [old[:0], *rest], mode)
+            others = xp.astype(other_grams(grams, mode), old.dtype, copy=False)
+            rest[mode - 1] = ratio(xp, old, product, old @ others, None)
+            grams[mode] = gram_of(xp, rest[mode - 1])
+        kept, sums = blocks.run(
+            self.step, rest, at.kept, graph.graphs, halo, grams=other_grams(grams, 0)
+        )
+        return replace(at, kept=kept, rest=rest, sums=sums, carried=tuple(grams[1:]))
+
+    def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:
+        """Return the value, from Gram matrices where nothing is missing."""
+        xp, sums = blocks.backend.xp, at.sums
+        if not self.complete:
+            return sums["value"].reshape(1)
+        gram = sums["gram"]
+        value = size + 0.5 * xp.sum(gram * other_grams([gram, *at.carried], 0)) - sums["cross"]
+        return xp.clip(value, 0.0, None).reshape(1)
+
+    def scaled(self, blocks: Blocks, rest: Sequence[Array]) -> tuple[list[Array], Array]:
+        """Scale columns to length one, once, as the authors of GNMF do."""
+        return unit_columns(blocks.backend.xp, rest)
+
+
+def fill(
+    start: int,  # noqa: ARG001
+    x: Array,
+    y: Array,
+    mask: Array | None,
+    axes: Mapping[int, int],  # noqa: ARG001
+    *,
+    backend: Backend,
+) -> Looked:
+    """Fill a tile with the model where nothing was observed; its cost is 1/2 |x - x^|^2 of every sample."""
+    xp = backend.xp
+    filled = x if mask is None else xp.where(mask, x, y)
+    residual = (filled - y).reshape(x.shape[0], -1)
+    return Looked((filled,), 0.5 * xp.sum(residual * residual, axis=1, dtype=xp.float64)[None])
+
+
+def gram_of(xp: Any, factor: Array) -> Array:
+    """Return A(n)' A(n), in float64."""
+    wide = xp.astype(factor, xp.float64, copy=False)
+    return wide.T @ wide
+
+
+def other_grams(grams: Sequence[Array], mode: int) -> Array:
+    """G: the entrywise product of the Gram matrices of all factors but one, A(-n)' A(-n)."""
+    return reduce(mul, (gram for other, gram in enumerate(grams) if other != mode))

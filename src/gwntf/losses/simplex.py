@@ -1,0 +1,214 @@
+"""Losses whose factors move as in the KL-CP problem b KL(Psi_bar | X^): transport, and KL itself with Psi_bar = X.
+
+With the columns of every factor but the sample factor summing to one, sum(X^) = sum(A(samples)), and the EM majorizer
+separates over the factors, so all of them move at once from one pass over the data. The numerators are
+w_n = A(n) * ((Psi_bar / X^)_(n) A(-n)).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import mul
+from typing import Any
+
+from gwntf.backends import Backend
+from gwntf.core import Array
+from gwntf.data import Block, Blocks, Kept, Parts, Sums, Swept, mode_product
+from gwntf.geometry import SampleGraph
+from gwntf.losses.base import Loss, Position
+from gwntf.losses.graph import RULES, GraphTerm, Pull, pull_of, tied_root
+
+UPDATES = (*RULES, "paper")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SimplexLoss(Loss):
+    """A data term that leaves b KL(Psi_bar | X^) to the factors.
+
+    Attributes
+    ----------
+    update : {"mm", "multiplicative", "paper"}
+        Factor rule; "mm" never raises F.
+    inner_iter : int
+        Steps of the sample factor per pass, with its numerator held, where there is a graph.
+    """
+
+    update: str = "mm"
+    inner_iter: int = 1
+
+    @property
+    @abstractmethod
+    def weight(self) -> float:
+        """b: beta times the number of transported modes; 1 for the KL loss."""
+
+    @property
+    def step_weight(self) -> float:
+        """Weight of the data term in the step of one factor as printed."""
+        return self.weight
+
+    @abstractmethod
+    def compare(
+        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None
+    ) -> tuple[Swept, Any]:
+        """Compare a block with the model; return Psi_bar / X^ in products, costs by sample, and the next state.
+
+        `modes` are those whose plans count, by default all that are transported.
+        """
+
+    def sizes(self, block: Block) -> Array:
+        """Mass of every sample."""
+        return block.sums()
+
+    # --- where a block is ---
+
+    def visit(
+        self,
+        block: Block,
+        rest: Sequence[Array],
+        kept: Kept,
+        graph: SampleGraph | None,
+        halo: Sequence[Array],
+        *,
+        effort: int,
+        move: bool,
+        modes: Sequence[int] | None = None,
+    ) -> tuple[Kept, Sums]:
+        """Move the rows of a block, then compare it with the model there."""
+        xp = block.backend.xp
+        a = self._moved(block.backend, kept, graph, halo) if move else kept.rows
+        swept, state = self.compare(block, a, rest, kept.state, effort, modes)
+        costs, masses = xp.sum(swept.costs, axis=1), xp.sum(a, axis=0)
+        return Kept(a, a * swept.rows[0], state), Sums(rows=costs, masses=masses, product=swept.sums[0])
+
+    def move_rows(
+        self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array]
+    ) -> tuple[Kept, None]:
+        """Move the rows of a block, and keep what they moved by."""
+        return kept._replace(rows=self._moved(backend, kept, graph, halo)), None
+
+    def _moved(
+        self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array]
+    ) -> Array:
+        """Take one step of the rule with the numerator of the last pass, which is the step itself without a graph."""
+        pull = pull_of(backend, kept.rows, graph, halo)
+        if pull is None:
+            return kept.own
+        return RULES[self.update](backend.xp, kept.rows, kept.own, self.weight, pull)
+
+    def sample_step(
+        self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, state: Any
+    ) -> tuple[Array, Array, Any]:
+        """Take the numerator divided by the mass of the components; with ties, the root."""
+        xp = block.backend.xp
+        swept, state = self.compare(block, a, rest, state, self.last_effort, None)
+        w, masses = a * swept.rows[0], column_masses(xp, rest)
+        moved = w / masses if pull is None else tied_root(xp, w, self.weight, masses, pull)
+        return moved, xp.sum(swept.costs, axis=0), state
+
+    # --- in the process of the fit ---
+
+    @property
+    def last_effort(self) -> int:
+        """The data term is exact."""
+        return 0
+
+    def first(self, blocks: Blocks, at: Position) -> Position:
+        """Compare the data with the model."""
+        none = [None] * len(at.kept)
+        return self.measured(blocks, at, none, none, move=False)
+
+    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, halo: Parts) -> Position:
+        """Move all factors at once, and compare the data with the model there."""
+        if self.update == "paper":
+            return self._printed_step(blocks, at, graph, halo)
+        moved = replace(at, rest=self.moved_rest(blocks, at))
+        for _ in range(self.inner_iter - 1 if graph.present else 0):
+            kept, _ = blocks.apply(self.move_rows, moved.kept, graph.graphs, halo)
+            moved, halo = replace(moved, kept=kept), graph.halo(kept)
+        return self.measured(blocks, moved, graph.graphs, halo, move=True)
+
+    def measured(
+        self, blocks: Blocks, at: Position, graphs: Parts, halo: Parts, *, move: bool, modes: Sequence[int] | None = None
+    ) -> Position:
+        """Run one pass, in which rows may move first."""
+        options = {"effort": at.effort, "move": move, "modes": modes}
+        kept, sums = blocks.run(self.visit, at.rest, at.kept, graphs, halo, **options)
+        return replace(at, kept=kept, sums=sums)
+
+    def moved_rest(self, blocks: Blocks, at: Position) -> list[Array]:
+        """Every factor but the first becomes its numerator with columns divided by their sums."""
+        xp, factors = blocks.backend.xp, [at.rest[0][:0], *at.rest]
+        return [
+            _on_simplex(xp, old * mode_product(at.sums["product"], factors, mode), old)
+            for mode, old in enumerate(at.rest, start=1)
+        ]
+
+    def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
+        """Costs, summed over all samples."""
+        return at.sums["rows"]
+
+    def scaled(self, blocks: Blocks, rest: Sequence[Array]) -> tuple[list[Array], None]:  # noqa: ARG002
+        """Leave the scale: the rules keep it (the printed one has none to keep)."""
+        return list(rest), None
+
+    def _printed_step(self, blocks: Blocks, at: Position, graph: GraphTerm, halo: Parts) -> Position:
+        """Algorithm 1 as printed: factors in turn, each from the transport of its own mode, samples last.
+
+        Factors are not constrained, and V and D are exchanged in the graph term.
+        """
+        none, b, xp = [None] * len(at.kept), self.step_weight, blocks.backend.xp
+        for mode in range(1, 1 + len(at.rest)):
+            at = self.measured(blocks, at, none, none, move=False, modes=self._alone(mode))
+            (sums,) = blocks.collect(at.sums)
+            rest, old = list(at.rest), at.rest[mode - 1]
+            product = mode_product(sums["product"], [old[:0], *rest], mode)
+            others = [factor for other, factor in enumerate(rest, start=1) if other != mode]
+            masses = sums["masses"] * column_masses(xp, others)
+            rest[mode - 1] = old * (b * product) / (b * masses)
+            at = replace(at, rest=rest)
+        at = self.measured(blocks, at, none, none, move=False, modes=self._alone(0))
+        masses = [blocks.backend.to_numpy(column_masses(xp, at.rest))] * len(at.kept)
+        kept, _ = blocks.apply(self.printed_rows, at.kept, graph.graphs, halo, masses)
+        return self.measured(blocks, replace(at, kept=kept), none, none, move=False)
+
+    def printed_rows(
+        self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array], masses: Array
+    ) -> tuple[Kept, None]:
+        """Rows as printed, from their numerator."""
+        b, pull = self.step_weight, pull_of(backend, kept.rows, graph, halo)
+        up, down = b * kept.own, b * backend.asarray(masses)
+        if pull is not None:
+            up = up + kept.rows * (pull.weight * pull.degree * kept.rows)
+            down = down + pull.weight * pull.pull
+        return kept._replace(rows=up / down), None
+
+    def _alone(self, mode: int) -> tuple[int, ...]:
+        """Return the mode if it is transported, else none."""
+        return (mode,) if mode in self.transported else ()
+
+    @property
+    def transported(self) -> tuple[int, ...]:
+        """Modes with a transport term."""
+        return ()
+
+
+def column_masses(xp: Any, factors: Sequence[Array]) -> Any:
+    """For every component, the product of the column sums of some factors; one without any."""
+    return reduce(mul, (xp.sum(factor, axis=0) for factor in factors), 1.0)
+
+
+def zero_mass(block: Block, swept: Swept, a: Array, rest: Sequence[Array]) -> Array:
+    """Mass of the model of every sample where it was not compared, along each mode, in float64."""
+    xp = block.backend.xp
+    wide = [xp.astype(factor, xp.float64, copy=False) for factor in (a, *rest)]
+    return xp.clip(wide[0] @ column_masses(xp, wide[1:]) - swept.mass, 0.0, None)
+
+
+def _on_simplex(xp: Any, new: Array, old: Array) -> Array:
+    """Columns divided by their sums; a component without mass keeps its old column."""
+    sums = xp.sum(new, axis=0)
+    safe = xp.where(sums > 0, sums, xp.ones_like(sums))
+    return xp.where(sums > 0, new / safe, old)

@@ -1,0 +1,210 @@
+"""One iteration: from a position to the next one and its objective, recorded and replayed where a backend can."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, overload
+
+from gwntf.core import Array
+from gwntf.data import Kept, Sums
+from gwntf.losses import GraphTerm, ObjectiveTerms, Position
+from gwntf.solver.problem import Problem
+
+Recorded = Callable[..., tuple[Array, ...]]
+
+DETACH_EVERY = 20
+"""Iterations after which what a cluster keeps is sent anew, so that a lost worker costs at most so many."""
+
+_DETACHED_BYTES = 2**26
+"""Bytes of states up to which that is done."""
+
+
+class Steps:
+    """Iterations of a problem; shared by all of its fits, so that what one has recorded serves the next.
+
+    Attributes
+    ----------
+    data, blocks, loss, graph
+        The problem.
+    size : float
+        Size of X in the unit of the loss, against which small changes are measured.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        data = problem.data
+        self.data, self.blocks, self.loss = data, data.blocks, problem.loss.prepared(data)
+        self.graph = GraphTerm(self.blocks, problem.graph, problem.graph_reg, data.dtype)
+        self.size = sum(float(found.sum()) for found in self.blocks.map(self.loss.sizes))
+        self._recorded: dict[Any, Recorded | None] = {}
+        self._states: list[Any] = [None] * len(self.blocks.slices)
+        self._columns: Any = None
+
+    def first(self, factors: Sequence[Array]) -> tuple[Position, ObjectiveTerms]:
+        """Return the position of some factors, and F there."""
+        rows, *rest = factors
+        kept = [
+            Kept(part, None, state) for part, state in zip(self.data.split(rows), self._states, strict=True)
+        ]
+        at = Position(self.blocks.put(kept), list(rest), columns=self._columns, effort=self.loss.first_effort)
+        found, numbers = self._measured(self.loss.first(self.blocks, at))
+        if self.blocks.recordable:  # what is recorded for one fit serves the next one if arrays stay where they are
+            self._states = [part.state and part.state.cold() for part in found.kept]
+            self._columns = found.columns and [state and state.cold() for state in found.columns]
+        return found, self._terms(numbers)
+
+    def next(self, at: Position, count: int = 0) -> tuple[Position, ObjectiveTerms]:
+        """Return the next position, and F there; `count` iterations were made before."""
+        replayed = self._replayed(at)
+        if replayed is not None:
+            return replayed
+        found, numbers = self._advanced(at)
+        if count % DETACH_EVERY == DETACH_EVERY - 1:
+            found = self._detached(found)
+        return found, self._terms(numbers)
+
+    def factors(self, at: Position) -> Factors:
+        """Return the factors in the scale of a result."""
+        return Factors(self, at)
+
+    def refined(self, at: Position) -> Position | None:
+        """Return a position from which the data term is evaluated more exactly, if it can be."""
+        effort = self.loss.refined(at.effort)
+        return None if effort is None else replace(at, effort=effort)
+
+    def placed(self, at: Position) -> Position:
+        """Return a position with the rows of neighbours, which follow from the others."""
+        return replace(at, halo=self.graph.halo(at.kept))
+
+    def _advanced(self, at: Position) -> tuple[Position, Array]:
+        return self._measured(self.loss.advance(self.blocks, at, self.graph, at.halo))
+
+    def _measured(self, at: Position) -> tuple[Position, Array]:
+        """Collect what a pass found; also return the numbers of which F is the sum."""
+        backend, at = self.blocks.backend, self.placed(at)
+        waiting = [at.sums, self.graph.penalty(at.kept, at.halo)] if self.graph.present else [at.sums]
+        sums, *penalty = self.blocks.collect(*waiting)
+        at = replace(at, sums=sums)
+        smoothness = penalty[0]["graph"] if penalty else 0.0
+        numbers = self.loss.numbers(self.blocks, at, self.size)
+        return at, backend.xp.concat([numbers, backend.numbers([smoothness])])
+
+    def _terms(self, numbers: Array) -> ObjectiveTerms:
+        """Bring the numbers to the host, all at once, and name them."""
+        *parts, smoothness = self.blocks.backend.to_numpy(numbers).tolist()
+        return self.loss.terms(parts, smoothness, self.data.ndim)
+
+    def _detached(self, at: Position) -> Position:
+        if self.loss.state_bytes(self.data) > _DETACHED_BYTES:
+            return at
+        columns = None if at.columns is None else self.blocks.detached(at.columns)
+        return self.placed(replace(at, kept=self.blocks.detached(at.kept), columns=columns))
+
+    # --- recorded steps: all data are one block on a device ---
+
+    def _key(self, at: Position) -> Any:
+        """What a record holds for: the effort, and where the arrays are that passes write into."""
+        return at.effort, *map(id, _state_arrays(at))
+
+    def plain(self, at: Position) -> bool:
+        """Whether steps from here are not replayed, since there are fibers that the host must take care of."""
+        return self._recorded.get(self._key(at), self._advanced) is None
+
+    def make_plain(self, at: Position) -> None:
+        """Replay no steps from here."""
+        self._recorded[self._key(at)] = None
+
+    def _replayed(self, at: Position) -> tuple[Position, ObjectiveTerms] | None:
+        """Return the next position from a recorded step, or None where there is none."""
+        if not self.blocks.recordable:
+            return None
+        key, backend = self._key(at), self.blocks.backend
+        if key not in self._recorded:
+            kernels = [(kernel.form, kernel.size) for kernel in self.loss.kernels_on(self.blocks, self.data.dtype)]
+            entries = math.prod(self.data.shape)
+            self._recorded[key] = backend.recorded(lambda *arrays: self._flat_step(at, arrays), kernels, entries)
+        step = self._recorded[key]
+        if step is None:
+            return None
+        before = [backend.xp.asarray(array, copy=True) for array in _state_arrays(at)]
+        *arrays, numbers = step(*_arrays(at))
+        terms = self._terms(numbers)
+        if not terms.broken:
+            return _with_arrays(at, iter(arrays)), terms
+        self.make_plain(at)
+        for array, copy in zip(_state_arrays(at), before, strict=True):
+            array[...] = copy
+        return None
+
+    def _flat_step(self, at: Position, arrays: Sequence[Array]) -> tuple[Array, ...]:
+        found, numbers = self._advanced(_with_arrays(at, iter(arrays)))
+        return (*_arrays(found), numbers)
+
+
+class Factors(Sequence[Array]):
+    """Factors of a position in the scale of a result; the first one is brought here when it is looked at."""
+
+    def __init__(self, steps: Steps, at: Position) -> None:
+        self._blocks, self._kept = steps.blocks, at.kept
+        self._rest, self._scale = steps.loss.scaled(steps.blocks, at.rest)
+        self._rows: Array | None = None
+
+    def __len__(self) -> int:
+        return 1 + len(self._rest)
+
+    @overload
+    def __getitem__(self, place: int) -> Array: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Array]: ...
+    def __getitem__(self, place: int | slice) -> Array | list[Array]:
+        """Return one factor, or some of them."""
+        if isinstance(place, slice):
+            return [self[mode] for mode in range(*place.indices(len(self)))]
+        mode = range(len(self))[place]
+        if mode:
+            return self._rest[mode - 1]
+        if self._rows is None:
+            rows = self._blocks.rows(self._kept)
+            self._rows = rows if self._scale is None else rows * self._scale
+        return self._rows
+
+
+def _state_arrays(at: Position) -> list[Array]:
+    """Arrays that a pass writes into."""
+    states = [part.state for part in at.kept] + list(at.columns or ())
+    return [array for state in states if state is not None for array in state.arrays]
+
+
+def _arrays(at: Position) -> list[Array]:
+    """All arrays that change from a position to the next, of one block."""
+    kept = at.kept[0]
+    own = [] if kept.own is None else [kept.own]
+    return [kept.rows, *own, *at.rest, *_leaves(at.sums), *at.carried]
+
+
+def _leaves(sums: Sums) -> Iterator[Array]:
+    for value in sums.values():
+        if isinstance(value, Sums):
+            yield from _leaves(value)
+        else:
+            yield value
+
+
+def _with_arrays(at: Position, arrays: Iterator[Array]) -> Position:
+    """Return a position with other arrays, in the order of `_arrays`."""
+    kept = at.kept[0]
+    rows = next(arrays)
+    own = None if kept.own is None else next(arrays)
+    rest = [next(arrays) for _ in at.rest]
+    sums = _filled(at.sums, arrays)
+    return replace(at, kept=[Kept(rows, own, kept.state)], rest=rest, sums=sums, carried=tuple(arrays))
+
+
+def _filled(sums: Sums, arrays: Iterator[Array]) -> Sums:
+    return Sums(
+        {
+            name: _filled(value, arrays) if isinstance(value, Sums) else next(arrays)
+            for name, value in sums.items()
+        }
+    )

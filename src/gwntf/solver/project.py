@@ -1,0 +1,73 @@
+"""New samples: their embedding with the other factors fixed, alone or tied to training samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial, reduce
+from operator import mul
+
+from gwntf.core import Array
+from gwntf.data import Block, DataTensor
+from gwntf.geometry import SampleTies, Ties
+from gwntf.losses import Loss, Pull, tie_penalty
+from gwntf.solver.stopping import Stopping
+
+_BATCH_ENTRIES = 2**22
+
+
+def project(
+    data: DataTensor, loss: Loss, components: Sequence[Array], stopping: Stopping, ties: Ties | None = None
+) -> tuple[Array, int]:
+    """Minimise the data term, and the penalty of `ties`, over the sample factor alone; also count unsettled samples.
+
+    Nothing ties one new sample to another, so each is a problem of its own: it has its own stop, and its answer
+    does not depend on the samples beside it. Samples are taken in batches to bound the memory.
+    """
+    backend = data.backend
+    own = loss.for_new_samples().prepared(data)
+    rest = [backend.to_numpy(backend.asarray(component, data.dtype)) for component in components]
+    tied = [None] * len(data.blocks.slices) if ties is None else [ties.of(part) for part in data.blocks.slices]
+    found = data.blocks.map(partial(project_block, loss=own, rest=rest, stopping=stopping), tied)
+    return backend.xp.concat([backend.asarray(part) for part, _ in found]), sum(left for _, left in found)
+
+
+def project_block(
+    block: Block, ties: Ties | None, loss: Loss, rest: Sequence[Array], stopping: Stopping
+) -> tuple[Array, int]:
+    """Embed the samples of a block, in batches, where it is."""
+    backend, parts = block.backend, []
+    placed = [backend.asarray(factor) for factor in rest]
+    for batch in block.batches(max(_BATCH_ENTRIES, backend.block_entries)):
+        tied = None if ties is None else ties.of(batch).place(backend, block.dtype)
+        parts.append(_project_batch(block.select(batch), loss, placed, stopping, tied))
+    return backend.xp.concat([part for part, _ in parts]), sum(left for _, left in parts)
+
+
+def _project_batch(
+    block: Block, loss: Loss, rest: Sequence[Array], stopping: Stopping, ties: SampleTies | None
+) -> tuple[Array, int]:
+    backend, xp = block.backend, block.backend.xp
+    a, size = _start(block, rest), loss.sizes(block)
+    pull = None if ties is None else Pull(ties.weight, ties.pull, ties.degree)
+    done = xp.zeros_like(size, dtype=xp.bool)
+    last = state = None
+    with backend.quiet():
+        for _ in range(stopping.max_iter):
+            moved, value, state = loss.sample_step(block, a, rest, pull, state)
+            if ties is not None:
+                value = value + tie_penalty(backend, a, ties)
+            if last is not None and stopping.tol > 0:
+                done = done | ~stopping.moving(last, value, size)
+                if bool(xp.all(done)):
+                    break
+            a = xp.where(done[:, None], a, moved)
+            last = value
+    return a, int(xp.sum(~done))
+
+
+def _start(block: Block, rest: Sequence[Array]) -> Array:
+    """Return the same weight for every component of a sample, with the mass of the sample in all."""
+    xp = block.backend.xp
+    weight = reduce(mul, (xp.sum(factor, axis=0, dtype=xp.float64) for factor in rest))
+    share = weight.shape[0] * xp.where(weight > 0, weight, xp.ones_like(weight))
+    return xp.astype(block.sums()[:, None] / share, rest[0].dtype)

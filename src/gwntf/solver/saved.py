@@ -1,0 +1,111 @@
+"""Positions in files: arrays by sample or by fiber, joined over all blocks, so that a fit may go on with other blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import methodcaller
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gwntf.backends import Backend, get_backend
+from gwntf.core import Array
+from gwntf.data import Kept, Sums
+from gwntf.losses import ObjectiveTerms, Position
+from gwntf.losses.warm import joined_states, split_states
+from gwntf.solver.iteration import Steps
+
+
+def loop_state(
+    steps: Steps, at: Position, terms: ObjectiveTerms, curve: Sequence[float]
+) -> dict[str, Any]:
+    """Return where a loop is, for a file."""
+    return {"position": to_file(steps, at), "terms": terms, "curve": np.array(curve)}
+
+
+def resumed(steps: Steps, saved: Mapping[str, Any]) -> tuple[Position, ObjectiveTerms, list[float]]:
+    """Return where a loop was when `loop_state` was called."""
+    return from_file(steps, saved["position"]), saved["terms"], saved["curve"].tolist()
+
+
+def to_file(steps: Steps, at: Position) -> dict[str, Any]:
+    """Return all that the next step depends on."""
+    blocks = steps.blocks
+    kept = [Kept(*part) for part in blocks.take(at.kept)]
+    columns = None if at.columns is None else blocks.take(at.columns)
+    return {
+        "rows": _joined([part.rows for part in kept]),
+        "own": None if kept[0].own is None else _joined([part.own for part in kept]),
+        "state": _entries(joined_states([part.state for part in kept], False)),
+        "rest": list(at.rest),
+        "sums": _entries(_flat(at.sums)),
+        "columns": None if columns is None else _entries(joined_states(columns, not steps.data.sparse)),
+        "carried": at.carried,
+        "effort": at.effort,
+        "plain": blocks.recordable and steps.plain(at),
+    }
+
+
+def from_file(steps: Steps, saved: Mapping[str, Any]) -> Position:
+    """Return the position that `to_file` has written, in the blocks of these data."""
+    blocks, split = steps.blocks, steps.data.split
+    host = get_backend("numpy")
+    state = dict(saved["state"])
+    counts = {mode: blocks.map(methodcaller("fiber_count", mode)) for mode in state}
+    states = split_states(state, counts, host, False) if state else [None] * len(blocks.slices)
+    own = [None] * len(blocks.slices) if saved["own"] is None else split(saved["own"])
+    kept = [Kept(*parts) for parts in zip(split(saved["rows"]), own, states, strict=True)]
+    columns = None
+    if saved["columns"] is not None:
+        stored = dict(saved["columns"])
+        across = not steps.data.sparse
+        columns = blocks.put(split_states(stored, {0: blocks.column_counts()}, host, across)) if stored else None
+    backend = blocks.backend
+    at = Position(
+        blocks.put(kept),
+        [placed(backend, factor) for factor in saved["rest"]],
+        _nested({name: placed(backend, value) for name, value in saved["sums"]}),
+        columns,
+        tuple(placed(backend, array) for array in saved["carried"]),
+        int(saved["effort"]),
+    )
+    if saved["plain"]:
+        steps.make_plain(at)
+    return steps.placed(at)
+
+
+def placed(backend: Backend, values: NDArray[Any]) -> Array:
+    """Bring an array from a file to the backend; a matrix that was laid out in columns is so again."""
+    if values.ndim == 2 and values.flags.f_contiguous and not values.flags.c_contiguous:
+        return backend.asarray(values.T).T
+    return backend.asarray(values)
+
+
+def _joined(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else np.concatenate([get_backend("numpy").asarray(part) for part in parts])
+
+
+def _entries(values: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+    return list(values.items())
+
+
+def _flat(sums: Sums) -> dict[str, Any]:
+    """Name arrays by the way to them."""
+    flat: dict[str, Any] = {}
+    for name, value in sums.items():
+        inner = {f"{name}/{key}": part for key, part in value.items()} if isinstance(value, Sums) else {name: value}
+        flat |= {key: np.asarray(part) if isinstance(part, float) else part for key, part in inner.items()}
+    return flat
+
+
+def _nested(flat: Mapping[str, Array]) -> Sums:
+    """Undo `_flat`; the second part of a name is a mode."""
+    sums = Sums()
+    for name, value in flat.items():
+        first, _, mode = name.partition("/")
+        if mode:
+            sums.setdefault(first, Sums())[int(mode)] = value
+        else:
+            sums[name] = value
+    return sums

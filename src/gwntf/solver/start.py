@@ -1,0 +1,95 @@
+"""Starting factors, drawn in NumPy so that every backend starts from the same ones."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from gwntf.core import FloatArray
+from gwntf.data import DataTensor, as_factors, khatri_rao, to_simplex
+from gwntf.solver.leading import leading_pairs
+
+INITS = ("random", "nndsvd")
+
+_FLOOR = 1e-2
+_POWER_STEPS = 30
+
+
+def start_factors(
+    tensor: DataTensor, rank: int, init: object, rng: np.random.RandomState
+) -> list[FloatArray]:
+    """Return factors on the simplex whose model has the mass of the data."""
+    shape = tensor.shape
+    if isinstance(init, str):
+        factors = random_factors(shape, rank, rng) if init == "random" else nndsvd_factors(tensor, rank, rng)
+    else:
+        return to_simplex(as_factors(init, shape, rank))
+    return with_mass_of(tensor, factors)
+
+
+def with_mass_of(tensor: DataTensor, factors: list[FloatArray]) -> list[FloatArray]:
+    """Bring factors to the simplex and their model to the mass of the data."""
+    samples, *rest = to_simplex(factors)
+    return [samples * _mass_ratio(tensor, [samples, *rest]), *rest]
+
+
+def random_factors(shape: tuple[int, ...], rank: int, rng: np.random.RandomState) -> list[FloatArray]:
+    """Uniform entries, kept away from zero."""
+    return [rng.random_sample((size, rank)) + 1e-3 for size in shape]
+
+
+def nndsvd_factors(tensor: DataTensor, rank: int, rng: np.random.RandomState) -> list[FloatArray]:
+    """Start from the SVD of the sample unfolding.
+
+    Each singular pair keeps its heavier sign; the feature side is folded and replaced by its best nonnegative
+    rank-one tensor. Zeros are filled with a hundredth of the column's mean, and components beyond the rank of
+    the unfolding are random, with the average mass of the others. One thread: several would round otherwise.
+    """
+    shape = tensor.shape
+    unfolded = shape[0], math.prod(shape[1:])
+    with threadpool_limits(1):
+        left, singular, right = leading_pairs(tensor, unfolded, min(rank, *unfolded), rng)
+    factors = random_factors(shape, rank, rng)
+    usable = int((singular > singular[0] * np.finfo(np.float64).eps).sum())
+    for component in range(usable):
+        samples, features = _heavier_sign(left[:, component], right[component])
+        vectors, weight = _rank_one(features.reshape(shape[1:]))
+        columns = [samples * (singular[component] * weight), *vectors]
+        for factor, column in zip(factors, columns, strict=True):
+            factor[:, component] = np.maximum(column, _FLOOR * column.mean())
+    masses = np.prod([factor.sum(axis=0) for factor in factors], axis=0)
+    if usable:
+        factors[0][:, usable:] *= masses[:usable].mean() / masses[usable:]
+    return factors
+
+
+def _heavier_sign(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return positive or negative parts of a singular pair, whichever carries more, as NNDSVD does."""
+    pairs = [(np.maximum(s * left, 0), np.maximum(s * right, 0)) for s in (1, -1)]
+    return max(pairs, key=lambda pair: np.linalg.norm(pair[0]) * np.linalg.norm(pair[1]))
+
+
+def _rank_one(tensor: FloatArray) -> tuple[list[FloatArray], float]:
+    """Best nonnegative rank-one approximation by alternating power steps: unit vectors and their weight."""
+    axes = range(tensor.ndim)
+    vectors = [np.sqrt((tensor**2).sum(axis=tuple(a for a in axes if a != axis))) for axis in axes]
+    vectors = [vector / np.linalg.norm(vector) for vector in vectors]
+    weight = 0.0
+    for _ in range(_POWER_STEPS):
+        for axis in axes:
+            image = np.moveaxis(tensor, axis, 0)
+            for other in reversed([a for a in axes if a != axis]):
+                image = image @ vectors[other]
+            weight = float(np.linalg.norm(image))
+            vectors[axis] = image / weight
+    return vectors, weight
+
+
+def _mass_ratio(tensor: DataTensor, factors: list[FloatArray]) -> float:
+    """sum(X) / sum(X^) over the observed entries."""
+    if tensor.complete:
+        return tensor.mass / float(factors[0].sum())
+    sums = tensor.backend.to_numpy(tensor.observed_sums(khatri_rao(factors[1:])))
+    return tensor.mass / float((factors[0] * sums).sum())
