@@ -15,8 +15,8 @@ from gwntf.backends.registry import BACKENDS, PRECISIONS, get_backend
 __all__ = [
     "BACKENDS",
     "PRECISIONS",
-    "DenseForm",
     "Backend",
+    "DenseForm",
     "ExponentialForm",
     "KernelForm",
     "NearFarForm",

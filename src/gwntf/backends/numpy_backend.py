@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from gwntf.core import FloatArray
 from gwntf.backends.forms import KernelForm
 from gwntf.backends.interchange import as_given, to_host
 from gwntf.backends.protocol import Answer, RowStep, StackTransport
+from gwntf.core import FloatArray
 
 _TILE_ENTRIES = 2**17
 _TILE_COLUMNS = 512

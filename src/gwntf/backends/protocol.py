@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from gwntf.core import Array, FloatArray, Relaxation
 from gwntf.backends.forms import KernelForm
+from gwntf.core import Array, FloatArray, Relaxation
 
 Answer = TypeVar("Answer")
 
@@ -126,7 +126,7 @@ class Backend(Protocol):
         ...
 
     def session(self, given: Any) -> AbstractContextManager[Any]:
-        """Wrap all work on the given data: what must be set while it goes on, and errors that only the backend knows."""
+        """Wrap all work on the given data: settings that it needs, and errors that only the backend knows."""
         ...
 
     def stack_transport(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
-from gwntf.core import InputError, MissingLibraryError
 from gwntf.backends.interchange import is_on_device, is_tensor
 from gwntf.backends.numpy_backend import NumpyBackend
 from gwntf.backends.protocol import Backend
+from gwntf.core import InputError, MissingLibraryError
 
 BACKENDS = ("auto", "numpy", "cpu", "torch")
 PRECISIONS = ("highest", "high")

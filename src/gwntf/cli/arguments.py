@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from gwntf.core import InputError
-from gwntf.estimators.places import ENGINES
 from gwntf.estimators.files import KNOWN
+from gwntf.estimators.places import ENGINES
 from gwntf.geometry import GRAPH_METRICS, GRAPH_WEIGHTS
 from gwntf.readers import FORMATS
 

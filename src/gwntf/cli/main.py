@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gwntf._version import __version__
+from gwntf.backends import BACKENDS
 from gwntf.cli.arguments import positive
 from gwntf.cli.cluster import add_cluster
 from gwntf.cli.completion import add_completion
@@ -19,7 +20,6 @@ from gwntf.cli.reproduce import reproduce
 from gwntf.cli.transform import add_transform
 from gwntf.cli.voice import complain
 from gwntf.core import DataError, GwntfError
-from gwntf.backends import BACKENDS
 from gwntf.experiments import known_tables
 
 _EPILOG = """\

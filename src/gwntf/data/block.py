@@ -19,6 +19,7 @@ from gwntf.data.algebra import other_mode_product
 from gwntf.data.checks import Summary
 from gwntf.data.factors import KruskalRows
 
+
 class Sums(dict[Any, Any]):
     """Partial results by name, arrays or `Sums` of arrays; those of other samples are added name by name."""
 
@@ -63,9 +64,7 @@ class Looked(NamedTuple):
 class Look(Protocol):
     """Compares a tile of data with the model there."""
 
-    def __call__(
-        self, start: int, x: Array, y: Array, mask: Array | None, axes: Mapping[int, int]
-    ) -> Looked:
+    def __call__(self, start: int, x: Array, y: Array, mask: Array | None, axes: Mapping[int, int]) -> Looked:
         """Compare.
 
         Parameters
@@ -189,10 +188,6 @@ class Block(Protocol):
 
     def filled(self, model: KruskalRows) -> Array:
         """Return the entries with those of the model where nothing was observed."""
-        ...
-
-    def content(self) -> tuple[Any, ...]:
-        """Return what identifies the block: shape and entries on the host."""
         ...
 
     # --- on the host, in float64 ---

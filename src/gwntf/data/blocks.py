@@ -65,6 +65,8 @@ class Blocks(ABC):
 
     Attributes
     ----------
+    slices : sequence of slice
+        Which samples each block has, in order.
     backend : Backend
         That of arrays which are not in blocks: shared factors and sums.
     recordable : bool
@@ -75,15 +77,11 @@ class Blocks(ABC):
         All samples, where they are one dense block in memory.
     """
 
+    slices: Sequence[slice]
     backend: Backend
     recordable: bool = False
     sparse: bool = False
     dense_block: DenseBlock | None = None
-
-    @property
-    @abstractmethod
-    def slices(self) -> Sequence[slice]:
-        """Which samples each block has, in order."""
 
     # --- before a fit ---
 
@@ -216,7 +214,7 @@ class LocalBlocks(Blocks):
         """All columns of X_(1)."""
 
 
-def _kept_and_sums(found: Iterator[tuple[Any, Sums | None]] | Any) -> tuple[list[Any], Sums | None]:
+def _kept_and_sums(found: Iterator[tuple[Any, Any]]) -> tuple[list[Any], Any]:
     kept, total = [], None
     for mine, sums in found:
         kept.append(mine)
@@ -247,7 +245,7 @@ class InMemory(LocalBlocks):
         return self.block.backend
 
     @property
-    def slices(self) -> Sequence[slice]:
+    def slices(self) -> Sequence[slice]:  # type: ignore[override]
         """All samples."""
         return [slice(0, self.block.shape[0])]
 
@@ -262,4 +260,5 @@ class InMemory(LocalBlocks):
     @cached_property
     def column_block(self) -> ColumnBlock:
         """The columns of the block."""
-        return self.block.columns()
+        columns: ColumnBlock = self.block.columns()
+        return columns

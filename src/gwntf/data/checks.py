@@ -95,7 +95,9 @@ def as_real_array(values: Any, name: str, allowed: str = "an array of real numbe
 def check_sample_shape(sample_shape: Sequence[Any], shape: Sequence[int]) -> tuple[int, ...]:
     """Check the shape that every row of a 2-D X is to have."""
     if len(shape) != 2:
-        raise InputError("sample_shape", f"{sample_shape} for X of {len(shape)} dimensions", "2-dimensional X")
+        raise InputError(
+            "sample_shape", f"{sample_shape} for X of {len(shape)} dimensions", "2-dimensional X"
+        )
     whole = all(isinstance(size, numbers.Integral) and int(size) > 0 for size in sample_shape)
     if not whole or math.prod(sample_shape) != shape[1]:
         allowed = f"positive sizes whose product is the number of features of X, {shape[1]}"

@@ -141,7 +141,7 @@ class StoredColumns(_Columns):
 
     def step(self) -> int:
         """Return the preferred number of the backend, but no more than a block has."""
-        length = self.file.shape[1]
+        length = int(self.file.shape[1])
         most = self.block_bytes // (length * int(self.file.dtype.itemsize))
         return max(1, min(self.backend.tile_columns(length), most))
 
@@ -177,9 +177,7 @@ class DensePart(NamedTuple):
         return DenseColumns(values, observed, backend, first)
 
 
-def join_columns(
-    parts: Sequence[Any], slices: Sequence[slice], first: int, backend: Backend
-) -> ColumnBlock:
+def join_columns(parts: Sequence[Any], slices: Sequence[slice], first: int, backend: Backend) -> ColumnBlock:
     """Join what `Block.split_columns` returned for some columns.
 
     Parameters

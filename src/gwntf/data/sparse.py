@@ -214,7 +214,7 @@ class SparseBlock:
         sums: bool = True,
         zeros: bool = True,
     ) -> Swept:
-        """Compare the block with the model: nonzero fibers, nonzero entries, or all entries of some samples at a time."""
+        """Compare nonzero fibers, nonzero entries, or all entries of some samples at a time with the model."""
         factors = [a, *rest]
         if modes:
             return self._joined([self._by_fibers(look, factors, mode) for mode in modes])

@@ -57,7 +57,7 @@ class Streamed(LocalBlocks):
         return sources.has_sparse_chunks(self.source)
 
     @cached_property
-    def slices(self) -> Sequence[slice]:
+    def slices(self) -> Sequence[slice]:  # type: ignore[override]
         """Blocks of about `BLOCK_BYTES`; of whole chunks, where the source has chunks."""
         large = self.backend.block_entries > _LARGE_ENTRIES
         return source_slices(self.source, self.fit_dtype, sources.BLOCK_BYTES * (_LARGE if large else 1))

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from operator import add, methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import csr_array, vstack
 
 from gwntf.backends import Backend
 from gwntf.core import Array, FloatArray
@@ -99,9 +99,7 @@ class DataTensor:
 
     def _joined(self, method: str, *arguments: Any) -> Array:
         """Join what a method finds for the samples of every block."""
-        return self.backend.xp.concat(
-            [self.backend.asarray(part) for part in self._each(method, *arguments)]
-        )
+        return self.backend.xp.concat([self.backend.asarray(part) for part in self._each(method, *arguments)])
 
     def reshape(self, sample_shape: Sequence[int]) -> DataTensor:
         """Return the same samples under another shape of one sample."""
@@ -178,11 +176,11 @@ class DataTensor:
         slices = self.blocks.slices
         if len(slices) == 1:
             rows = self.blocks.map(function)[0]
-            return _without_empty_columns(rows) if issparse(rows) else rows
+            return _without_empty_columns(rows) if _is_csr(rows) else rows
         file: np.memmap[Any, Any] | None = None
         stored: list[csr_array] = []
         for part, rows in zip(slices, self.blocks.stream(function), strict=True):
-            if issparse(rows):
+            if _is_csr(rows):
                 stored.append(rows)
                 continue
             if file is None:
@@ -210,14 +208,18 @@ class DataTensor:
         block = np.searchsorted(ends, places, side="right")
         wanted = [places[block == k] - part.start for k, part in enumerate(self.blocks.slices)]
         found = self.blocks.map(_picked, wanted)
-        rows = vstack(found, format="csr") if issparse(found[0]) else np.concatenate(found)
+        rows = vstack(found, format="csr") if _is_csr(found[0]) else np.concatenate(found)
         return rows[np.argsort(np.argsort(block, kind="stable"), kind="stable")]
 
     def marks(self) -> FloatArray:
-        """Some numbers for every sample that tell data apart, whatever blocks they are in."""
+        """Return numbers for every sample that tell data apart, whatever blocks they are in."""
         found = self.blocks.map(_marks)
         width = max(part.shape[1] for part in found)
         return np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in found])
+
+
+def _is_csr(rows: Any) -> TypeGuard[csr_array]:
+    return hasattr(rows, "indptr")
 
 
 def _divided(block: Block, scale: Array) -> Block:
@@ -255,7 +257,7 @@ def _slice_products(block: Block, mode: int, exponents: NDArray[np.int32]) -> Fl
 def _row_products(rows: Any) -> tuple[FloatArray, NDArray[np.int32]]:
     """Inner products of rows that may lie in a file, a part of their columns at a time."""
     exponents = np.frexp(_row_tops(rows))[1]
-    if issparse(rows):
+    if _is_csr(rows):
         return _product(_scaled(rows.astype(np.float64), exponents)), exponents
     products: FloatArray = np.zeros((len(rows), len(rows)))
     for part in pieces(rows.shape[1], max(1, _PRODUCT_ENTRIES // len(rows))):
@@ -265,18 +267,18 @@ def _row_products(rows: Any) -> tuple[FloatArray, NDArray[np.int32]]:
 
 def _product(rows: Any) -> FloatArray:
     product = rows @ rows.T
-    dense: FloatArray = product.toarray() if issparse(product) else product
+    dense: FloatArray = product.toarray() if _is_csr(product) else product
     return dense
 
 
 def _row_tops(rows: Any) -> FloatArray:
-    tops: FloatArray = rows.max(axis=1).toarray().ravel() if issparse(rows) else rows.max(axis=1)
+    tops: FloatArray = rows.max(axis=1).toarray().ravel() if _is_csr(rows) else rows.max(axis=1)
     return tops
 
 
 def _scaled(rows: Any, exponents: NDArray[np.int32]) -> Any:
     """Divide rows, dense or sparse, by powers of two."""
-    if not issparse(rows):
+    if not _is_csr(rows):
         return np.ldexp(rows, -exponents[:, None])
     scaled = rows.copy()
     scaled.data = np.ldexp(rows.data, -np.repeat(exponents, np.diff(rows.indptr)))
@@ -292,7 +294,7 @@ def _marks(block: Block) -> FloatArray:
     parts = []
     for _, rows in block.wide_rows():
         weighted = rows.copy()
-        if issparse(rows):
+        if _is_csr(rows):
             weighted.data = rows.data * np.cos(rows.indices)
         else:
             weighted *= np.cos(np.arange(rows.shape[1]))

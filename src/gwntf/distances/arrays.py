@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import FloatArray, InputError
+from gwntf.data import DataTensor, as_dense_block, unfold
 from gwntf.distances.columns import Distance
 from gwntf.geometry import CostSpec, check_cost, check_costs, resolve_costs
-from gwntf.data import DataTensor, as_dense_block, unfold
 
 
 def wasserstein_matrix_distance(
@@ -102,7 +102,9 @@ def wasserstein_tensor_distance(
 
 
 def _pair(X: Any, Y: Any) -> tuple[FloatArray, FloatArray]:
-    x, y = (as_dense_block(values, name=name, dtype=np.float64).values for name, values in (("X", X), ("Y", Y)))
+    x, y = (
+        as_dense_block(values, name=name, dtype=np.float64).values for name, values in (("X", X), ("Y", Y))
+    )
     if x.shape != y.shape:
         raise InputError("Y", f"shape {y.shape}", f"the shape of X, {x.shape}")
     return x, y

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from gwntf.backends import get_backend
 from gwntf.core import FloatArray, InputError, Relaxation
 from gwntf.distances.plans import Plans
-from gwntf.backends import get_backend
 from gwntf.geometry import Cost, build_kernel
 from gwntf.transport import Scaled, TransportLimits, plan_terms, ratio_and_kl, scale
 

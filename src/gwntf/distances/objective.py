@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import Relaxation
-from gwntf.geometry import check_costs, check_graph, resolve_costs
 from gwntf.data import as_data, as_factors, as_real_array
+from gwntf.geometry import check_costs, check_graph, resolve_costs
 from gwntf.losses import ObjectiveTerms, transport_loss
 from gwntf.solver import Problem, evaluate
 from gwntf.transport import TransportLimits

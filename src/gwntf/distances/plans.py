@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gwntf.core import FloatArray
 from gwntf.backends import get_backend
+from gwntf.core import FloatArray
 from gwntf.geometry import Cost, Kernel
 from gwntf.transport import Scaled
 

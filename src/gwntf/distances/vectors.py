@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import FloatArray, InputError
+from gwntf.data import DataTensor, as_dense_block, as_real_array
 from gwntf.distances.columns import Distance
 from gwntf.geometry import NAMED_COSTS, check_cost, resolve_cost
-from gwntf.data import DataTensor, as_dense_block, as_real_array
 
 
 def wasserstein_distance(

@@ -8,8 +8,8 @@ from typing import Any
 
 from gwntf.core import InputError, ModelFileError, Status
 from gwntf.estimators.base import Factorization
-from gwntf.estimators.gwntf import GWNTF
 from gwntf.estimators.fitted import Training
+from gwntf.estimators.gwntf import GWNTF
 from gwntf.estimators.methods import GNCP, GNMF, NCP, NMF, SDNMF, SWIFT
 from gwntf.estimators.mini_batch import MiniBatchGWNTF
 from gwntf.estimators.records import MODEL_RECORDS, SESSION

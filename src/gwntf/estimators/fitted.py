@@ -293,9 +293,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         if self.sample_norm is None:
             check_unscaled(tensor.dtype, 1.0, float(tensor.sample_sums.max()), self._degrees)
         stopping, ties = Stopping(self.max_iter, self.tol), self._ties(tensor)
-        embedding, unsettled = project(
-            tensor, self._loss_of_new_samples(), self.factors_[1:], stopping, ties
-        )
+        embedding, unsettled = project(tensor, self._loss_of_new_samples(), self.factors_[1:], stopping, ties)
         return embedding, scale, unsettled
 
     @cached_property

@@ -175,7 +175,7 @@ class MiniBatchGWNTF(PerModeTransport):
         while len(curve) < self.max_epochs and self.status_ is Status.MAX_ITER:
             value, size = self._epoch(X, rng.permutation(count), rng, callbacks)
             curve.append(value)
-            if len(curve) > 1 and self.tol > 0 and not Stopping(tol=self.tol).moving(*curve[-2:], size):
+            if len(curve) > 1 and self.tol > 0 and not Stopping(tol=self.tol).moving(curve[-2], value, size):
                 self.status_ = Status.CONVERGED
         self.objective_curve_, self.objective_, self.n_iter_ = np.array(curve), curve[-1], len(curve)
         self._embed_all(X)
@@ -250,7 +250,7 @@ class MiniBatchGWNTF(PerModeTransport):
             at, terms = steps.first([embedding, *rest])
             for _ in range(self.batch_iter - 1):
                 at, _ = steps.next(at)
-            moved = steps.loss.moved_rest(steps.blocks, at)
+            moved = loss.moved_rest(steps.blocks, at)
             masses = backend.to_numpy(backend.xp.sum(at.kept[0].own, axis=0, dtype=backend.xp.float64))
         self.n_batches_ += 1
         self.objective_terms_ = terms

@@ -33,7 +33,7 @@ from gwntf.geometry import (
     neighbor_graph,
 )
 from gwntf.geometry.costs import COMPARED_COSTS, SAMPLE_MODE_LIMIT
-from gwntf.losses import UPDATES, Loss, transport_loss
+from gwntf.losses import UPDATES, Loss, SimplexLoss, transport_loss
 from gwntf.solver import INITS, resolve_long_costs, with_mass_of
 from gwntf.transport import TransportLimits
 
@@ -132,10 +132,10 @@ class Transport(Factorization):
             if wanted and isinstance(cost, np.ndarray) and len(cost) > SAMPLE_MODE_LIMIT:
                 tell_all_pairs(mode, len(cost), self.kernel_tol)
 
-    def _loss_of_new_samples(self) -> Loss:
+    def _loss_of_new_samples(self) -> SimplexLoss:
         return self._transport_loss().for_new_samples()
 
-    def _transport_loss(self) -> Loss:
+    def _transport_loss(self) -> SimplexLoss:
         adaptive = self.transport_max_iter == "auto"
         return transport_loss(
             self.costs_,

@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from sklearn.cluster import spectral_clustering
 from sklearn.preprocessing import normalize
 
-from gwntf.core import FloatArray, GwntfError
-from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
 from gwntf.backends import to_host
 from gwntf.clustering import assign, check_clusters, choose_graph, clearest
+from gwntf.core import FloatArray, GwntfError
+from gwntf.data import as_data
+from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
 from gwntf.evaluation import clustering_scores
 from gwntf.experiments.environment import environment
 from gwntf.experiments.table import FOREIGN, Method
 from gwntf.geometry import check_costs, neighbor_graph, resolve_costs
 from gwntf.io import atomic_path
-from gwntf.data import as_data
 from gwntf.solver import Iteration
 
 PROTOCOL = 4

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gwntf import estimators
-from gwntf.core import DataError, InputError
 from gwntf.clustering import ASSIGN_LABELS
+from gwntf.core import DataError, InputError
 from gwntf.evaluation import SCORES
 
 DATASETS = ("coil20", "pie_pose27", "digits")

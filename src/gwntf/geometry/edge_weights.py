@@ -64,7 +64,7 @@ def _cosines(own: DataTensor, other: DataTensor, index: NDArray[np.intp]) -> Flo
 
 
 def _unit_rows(block: Block) -> Any:
-    """Samples of a block as rows of length one, dense or sparse; zeros stay zeros."""
+    """Scale the samples of a block, as rows, dense or sparse, to length one; zeros stay zeros."""
     parts = [normalize(near_one(rows)) for _, rows in block.wide_rows()]
     return csr_array(parts[0]) if block.sparse else np.concatenate(parts)
 

@@ -20,7 +20,6 @@ from gwntf.geometry.neighbors import nearest_rows, nearest_shared
 from gwntf.geometry.pairwise import NOISE, row_length
 
 
-
 @dataclass(frozen=True)
 class SampleGraph:
     """The graph among some samples and their neighbours, with its weight mu in the objective.
@@ -48,9 +47,11 @@ class SampleGraph:
     def on(self, backend: Backend) -> SampleGraph:
         """Bring a graph to a backend."""
         degree = backend.asarray(self.degree)
-        edges = tuple(backend.asarray(part) for part in self.edges)
-        matrix = backend.sparse(self.matrix, self.matrix.dtype) if issparse(self.matrix) else self.matrix
-        return SampleGraph(self.weight, matrix, degree, edges)  # type: ignore[arg-type]
+        first, second, weights = (backend.asarray(part) for part in self.edges)
+        matrix: Any = self.matrix
+        if bool(issparse(matrix)):
+            matrix = backend.sparse(matrix, matrix.dtype)
+        return SampleGraph(self.weight, matrix, degree, (first, second, weights))
 
 
 def cut_graph(

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gwntf.backends import Backend, DenseForm, ExponentialForm, KernelForm, SeparableForm
 from gwntf.core import Array, FloatArray
-from gwntf.backends import DenseForm, Backend, ExponentialForm, KernelForm, SeparableForm
 from gwntf.geometry.costs import Cost, SeparableCost
 from gwntf.geometry.near_far import NearFarCost
 from gwntf.geometry.near_far_kernel import NearFarKernel

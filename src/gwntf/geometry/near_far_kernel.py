@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from gwntf.core import Array, FloatArray
 from gwntf.backends import Backend, NearFarForm
+from gwntf.core import Array, FloatArray
 from gwntf.geometry.near_far import NearFarCost
 from gwntf.geometry.number_types import Retyped, lifting_shift, log_sum_exp, split_shift
 

@@ -15,8 +15,8 @@ from sklearn.preprocessing import normalize
 from threadpoolctl import ThreadpoolController
 
 from gwntf.core import FloatArray
-from gwntf.geometry.pairwise import NOISE, ObservedRows, near_one, row_length, shared_distances
 from gwntf.data import pieces
+from gwntf.geometry.pairwise import NOISE, ObservedRows, near_one, row_length, shared_distances
 
 _log = logging.getLogger(__name__)
 

@@ -21,8 +21,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gwntf.core import InputError
 from gwntf.backends import is_foreign, to_host
+from gwntf.core import InputError
 
 _DEEPEST = 16
 

@@ -2,14 +2,15 @@
 
 May import `transport`, `geometry`, `data`, `backends` and `core`. Start with `base`, what the solver asks of a loss;
 `least_squares` is the shortest one, `entrywise` the base of custom losses and KL, `transport` the Wasserstein loss;
-`simplex` has the factor step that transport and KL share, `graph` the penalty on the samples, `warm` what transports keep.
+`simplex` has the factor step that transport and KL share, `graph` the penalty on the samples, `warm` what transports
+keep.
 """
 
 from gwntf.losses.base import Loss, ObjectiveTerms, PlanTerms, Position
 from gwntf.losses.entrywise import Entrywise, KullbackLeibler
 from gwntf.losses.graph import GraphTerm, Pull, tie_penalty
 from gwntf.losses.least_squares import LeastSquares
-from gwntf.losses.simplex import UPDATES
+from gwntf.losses.simplex import UPDATES, SimplexLoss
 from gwntf.losses.transport import TransportLoss, transport_loss
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "PlanTerms",
     "Position",
     "Pull",
+    "SimplexLoss",
     "TransportLoss",
     "tie_penalty",
     "transport_loss",

@@ -1,8 +1,8 @@
 """What the solver asks of a loss.
 
-A loss is configuration without state: whatever changes from one pass to the next is in a `Position`. Methods that take a
-`block` run where the block is, perhaps on a worker; methods that take `blocks` run in the process of the fit and send the
-former there.
+A loss is configuration without state: whatever changes from one pass to the next is in a `Position`. Methods that take
+a `block` run where the block is, perhaps on a worker; methods that take `blocks` run in the process of the fit and send
+the former there.
 """
 
 from __future__ import annotations

@@ -32,8 +32,9 @@ class Entrywise(Loss):
     power : float
         One at which this is an MM step makes the data term fall; beside a graph there is no guarantee.
     unit_repulsion : bool
-        Whether the repulsion is one everywhere and the attraction zero where x is, as for KL: then d(0, x^) = x^, and of
-        sparse data only the nonzero entries are looked at. Else samples of sparse data are made dense, some at a time.
+        Whether the repulsion is one everywhere and the attraction zero where x is, as for KL: then d(0, x^) = x^, and
+        of sparse data only the nonzero entries are compared. Else samples of sparse data are made dense, some at a
+        time.
     """
 
     power: ClassVar[float] = 1.0
@@ -52,7 +53,14 @@ class Entrywise(Loss):
         """Return the part of d d/d x^ that is not negative."""
 
     def look(
-        self, start: int, x: Array, y: Array, mask: Array | None, axes: Mapping[int, int], *, backend: Any
+        self,
+        start: int,  # noqa: ARG002
+        x: Array,
+        y: Array,
+        mask: Array | None,
+        axes: Mapping[int, int],  # noqa: ARG002
+        *,
+        backend: Any,
     ) -> Looked:
         """Compare a tile with the model: attraction and, unless it is one, repulsion; and the loss of every sample.
 
@@ -99,7 +107,12 @@ class Entrywise(Loss):
         return kept, sums
 
     def step(
-        self, block: Block, rest: Sequence[Array], kept: Kept, graph: SampleGraph | None, halo: Sequence[Array]
+        self,
+        block: Block,
+        rest: Sequence[Array],
+        kept: Kept,
+        graph: SampleGraph | None,
+        halo: Sequence[Array],
     ) -> tuple[Kept, Sums]:
         """Move the rows of a block, then measure it there."""
         pull = pull_of(block.backend, kept.rows, graph, halo)
@@ -161,7 +174,7 @@ class KullbackLeibler(SimplexLoss, Entrywise):
 
     @property
     def weight(self) -> float:
-        """b."""
+        """B."""
         return 1.0
 
     def value(self, xp: Any, x: Array, model: Array) -> Array:
@@ -177,7 +190,14 @@ class KullbackLeibler(SimplexLoss, Entrywise):
         return xp.ones_like(model)
 
     def look(
-        self, start: int, x: Array, y: Array, mask: Array | None, axes: Mapping[int, int], *, backend: Any
+        self,
+        start: int,  # noqa: ARG002
+        x: Array,
+        y: Array,
+        mask: Array | None,
+        axes: Mapping[int, int],  # noqa: ARG002
+        *,
+        backend: Any,
     ) -> Looked:
         """Compare a tile with the model in one pass over it."""
         xp, rows = backend.xp, (x.shape[0], -1)
@@ -189,8 +209,18 @@ class KullbackLeibler(SimplexLoss, Entrywise):
             found = xp.where(mask, found, xp.ones_like(found))
         return Looked((found,), kl[None])
 
+    def for_new_samples(self) -> KullbackLeibler:
+        """Return the loss: its samples are not joined to each other."""
+        return self
+
     def compare(
-        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None
+        self,
+        block: Block,
+        a: Array,
+        rest: Sequence[Array],
+        state: Any,
+        effort: int,  # noqa: ARG002
+        modes: Sequence[int] | None,  # noqa: ARG002
     ) -> tuple[Swept, Any]:
         """Compare a block with the model, entry by entry."""
         return self.swept(block, a, rest), state

@@ -105,7 +105,7 @@ def ratio_terms(xp: Any, a: Array, down: Any, pull: Pull | None) -> tuple[Any, A
 
 
 def ratio(xp: Any, a: Array, up: Array, down: Array, pull: Pull | None, power: float = 1.0) -> Array:
-    """The multiplicative step: a ((up + mu V A) / (down + mu D A))^power."""
+    """Take a multiplicative step: a ((up + mu V A) / (down + mu D A))^power."""
     attraction, denominator = ratio_terms(xp, a, down, pull)
     up = up if attraction is None else up + attraction
     return a * up / denominator if power == 1 else a * (up / denominator) ** power

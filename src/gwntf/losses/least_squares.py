@@ -2,8 +2,8 @@
 
 Data term and graph penalty are both quadratic, so the ratio of the negative to the positive part of the gradient is a
 true MM step for a factor with the others fixed. Without missing entries the model is never formed:
-|x - x^|^2 = |x|^2 - 2 <a, X_(1) A(-1)> + a G a', and the product is the one that the step of the rows uses, so that both
-come from one reading of the data. Where entries are missing, the target of a step is the data with the present model
+|x - x^|^2 = |x|^2 - 2 <a, X_(1) A(-1)> + a G a', and the product is the one that the step of the rows uses, so that
+both come from one reading of the data. Where entries are missing, the target of a step is the data with the present model
 filled in there (the E step of an EM), and the value counts observed entries only.
 """
 
@@ -123,9 +123,7 @@ class LeastSquares(Loss):
             others = xp.astype(other_grams(grams, mode), old.dtype, copy=False)
             rest[mode - 1] = ratio(xp, old, product, old @ others, None)
             grams[mode] = gram_of(xp, rest[mode - 1])
-        kept, sums = blocks.run(
-            self.step, rest, at.kept, graph.graphs, halo, grams=other_grams(grams, 0)
-        )
+        kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, halo, grams=other_grams(grams, 0))
         return replace(at, kept=kept, rest=rest, sums=sums, carried=tuple(grams[1:]))
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:

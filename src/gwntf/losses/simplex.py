@@ -50,8 +50,18 @@ class SimplexLoss(Loss):
         return self.weight
 
     @abstractmethod
+    def for_new_samples(self) -> SimplexLoss:
+        """Return the same loss without any term that joins samples to each other."""
+
+    @abstractmethod
     def compare(
-        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None
+        self,
+        block: Block,
+        a: Array,
+        rest: Sequence[Array],
+        state: Any,
+        effort: int,
+        modes: Sequence[int] | None,
     ) -> tuple[Swept, Any]:
         """Compare a block with the model; return Psi_bar / X^ in products, costs by sample, and the next state.
 
@@ -89,9 +99,7 @@ class SimplexLoss(Loss):
         """Move the rows of a block, and keep what they moved by."""
         return kept._replace(rows=self._moved(backend, kept, graph, halo)), None
 
-    def _moved(
-        self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array]
-    ) -> Array:
+    def _moved(self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array]) -> Array:
         """Take one step of the rule with the numerator of the last pass, which is the step itself without a graph."""
         pull = pull_of(backend, kept.rows, graph, halo)
         if pull is None:
@@ -131,7 +139,14 @@ class SimplexLoss(Loss):
         return self.measured(blocks, moved, graph.graphs, halo, move=True)
 
     def measured(
-        self, blocks: Blocks, at: Position, graphs: Parts, halo: Parts, *, move: bool, modes: Sequence[int] | None = None
+        self,
+        blocks: Blocks,
+        at: Position,
+        graphs: Parts,
+        halo: Parts,
+        *,
+        move: bool,
+        modes: Sequence[int] | None = None,
     ) -> Position:
         """Run one pass, in which rows may move first."""
         options = {"effort": at.effort, "move": move, "modes": modes}
@@ -179,7 +194,8 @@ class SimplexLoss(Loss):
     ) -> tuple[Kept, None]:
         """Rows as printed, from their numerator."""
         b, pull = self.step_weight, pull_of(backend, kept.rows, graph, halo)
-        up, down = b * kept.own, b * backend.asarray(masses)
+        up: Array = kept.own
+        up, down = b * up, b * backend.asarray(masses)
         if pull is not None:
             up = up + kept.rows * (pull.weight * pull.degree * kept.rows)
             down = down + pull.weight * pull.pull

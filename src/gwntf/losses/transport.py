@@ -87,8 +87,10 @@ class TransportLoss(SimplexLoss):
             return 0
         if not data.sparse:
             return len(self.transported) * math.prod(data.shape) * data.dtype.itemsize
-        fibers = (sum(data.blocks.map(methodcaller("fiber_count", mode))) * data.shape[mode] for mode in self.transported)
-        return sum(fibers) * data.dtype.itemsize
+        counts = (
+            (mode, sum(data.blocks.map(methodcaller("fiber_count", mode)))) for mode in self.transported
+        )
+        return int(sum(count * data.shape[mode] for mode, count in counts) * data.dtype.itemsize)
 
     def for_new_samples(self) -> SimplexLoss:
         """Leave the sample mode out."""
@@ -130,7 +132,13 @@ class TransportLoss(SimplexLoss):
     # --- where a block is ---
 
     def compare(
-        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None
+        self,
+        block: Block,
+        a: Array,
+        rest: Sequence[Array],
+        state: Any,
+        effort: int,
+        modes: Sequence[int] | None,
     ) -> tuple[Swept, Any]:
         """Transport a block of samples along all modes but theirs; without such a mode there is nothing to compare."""
         counted = self.transported if modes is None else modes
@@ -179,7 +187,14 @@ class TransportLoss(SimplexLoss):
     # --- in the process of the fit ---
 
     def measured(
-        self, blocks: Blocks, at: Position, graphs: Parts, halo: Parts, *, move: bool, modes: Sequence[int] | None = None
+        self,
+        blocks: Blocks,
+        at: Position,
+        graphs: Parts,
+        halo: Parts,
+        *,
+        move: bool,
+        modes: Sequence[int] | None = None,
     ) -> Position:
         """Run one pass over the samples, and one over the columns where the samples are transported."""
         found = super().measured(blocks, at, graphs, halo, move=move, modes=modes)
@@ -195,7 +210,9 @@ class TransportLoss(SimplexLoss):
         rows["across"] = across["across"]
         if across["mass"].shape[0]:
             masses = rows["masses"] * column_masses(blocks.backend.xp, at.rest)
-            rows["across"][2] += self.relaxation.reg_m_model * max(0.0, float(masses.sum() - across["mass"][0]))
+            rows["across"][2] += self.relaxation.reg_m_model * max(
+                0.0, float(masses.sum() - across["mass"][0])
+            )
         return replace(found, kept=kept, sums=rows, columns=columns)
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
@@ -235,9 +252,7 @@ class _Look:
     share: float
     part: float
 
-    def __call__(
-        self, start: int, x: Array, y: Array, mask: Array | None, axes: Mapping[int, int]
-    ) -> Looked:
+    def __call__(self, start: int, x: Array, y: Array, mask: Array | None, axes: Mapping[int, int]) -> Looked:
         loss, backend, xp = self.loss, self.backend, self.backend.xp
         seen, target = y if mask is None else y * mask, xp.zeros_like(x)
         limits = replace(loss.limits, max_iter=self.effort)

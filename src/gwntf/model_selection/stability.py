@@ -17,8 +17,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 
-from gwntf.core import FloatArray, InputError
 from gwntf.backends import to_host
+from gwntf.core import FloatArray, InputError
 from gwntf.estimators.base import Factorization
 
 _TOLERANCE = 0.02

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gwntf.core import FloatArray, InputError
 from gwntf.backends import to_host
+from gwntf.core import FloatArray, InputError
 from gwntf.data import as_real_array, masked_to_nan
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gwntf.core import FloatArray
 from gwntf.backends import to_host
+from gwntf.core import FloatArray
 from gwntf.plots.checks import check_model, choose_components, masses
 from gwntf.plots.frames import check_axes, check_columns, divide, grid_size, new_axes
 from gwntf.plots.samples import check_kind, draw, panel_shape

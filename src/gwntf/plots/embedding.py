@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gwntf.core import FloatArray, InputError
 from gwntf.backends import to_host
+from gwntf.core import FloatArray, InputError
+from gwntf.data import as_real_array
 from gwntf.plots.checks import check_model
 from gwntf.plots.frames import check_axes, new_axes
-from gwntf.data import as_real_array
 
 _LEGEND = 20
 """Classes up to which there is a legend."""

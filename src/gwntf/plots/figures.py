@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gwntf.core import FloatArray
 from gwntf.backends import to_host
+from gwntf.core import FloatArray
 from gwntf.plots.checks import check_model, choose_components
 from gwntf.plots.frames import require_matplotlib
 from gwntf.plots.panels import plot_images, plot_objective

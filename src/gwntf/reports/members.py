@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gwntf.core import FloatArray
 from gwntf.backends import to_host
+from gwntf.core import FloatArray
 
 _ROWS = 30
 _COLUMNS = 14

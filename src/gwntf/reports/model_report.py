@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gwntf._version import __version__
-from gwntf.core import Status
 from gwntf.backends import to_host
+from gwntf.core import Status
 from gwntf.estimators.records import SESSION
 from gwntf.evaluation import clustering_scores
 from gwntf.plots import (

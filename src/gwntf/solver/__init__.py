@@ -1,8 +1,8 @@
 """The outer loop: starts, iterations, stopping, restarts, checkpoints, and the projection of new samples.
 
-May import everything below it: `io`, `losses`, `transport`, `geometry`, `data`, `backends`, `core`. Start with `loop`, which
-takes the iterations of `iteration`; `restarts` is what an estimator calls, `checkpoint` lets a fit that was interrupted go
-on from where `saved` says it was, `project` embeds new samples, `long_costs` chooses near-far costs.
+May import everything below it: `io`, `losses`, `transport`, `geometry`, `data`, `backends`, `core`. Start with `loop`,
+which takes the iterations of `iteration`; `restarts` is what an estimator calls, `checkpoint` lets a fit that was
+interrupted continue from where `saved` says it was, `project` embeds new samples, `long_costs` chooses near-far costs.
 """
 
 from gwntf.solver.callbacks import Callback, Iteration, ProgressBar

@@ -49,7 +49,9 @@ class Steps:
         ]
         at = Position(self.blocks.put(kept), list(rest), columns=self._columns, effort=self.loss.first_effort)
         found, numbers = self._measured(self.loss.first(self.blocks, at))
-        if self.blocks.recordable:  # what is recorded for one fit serves the next one if arrays stay where they are
+        if (
+            self.blocks.recordable
+        ):  # what is recorded for one fit serves the next one if arrays stay where they are
             self._states = [part.state and part.state.cold() for part in found.kept]
             self._columns = found.columns and [state and state.cold() for state in found.columns]
         return found, self._terms(numbers)
@@ -104,7 +106,7 @@ class Steps:
     # --- recorded steps: all data are one block on a device ---
 
     def _key(self, at: Position) -> Any:
-        """What a record holds for: the effort, and where the arrays are that passes write into."""
+        """Return what a record is valid for: the effort, and where the arrays are that passes write into."""
         return at.effort, *map(id, _state_arrays(at))
 
     def plain(self, at: Position) -> bool:
@@ -121,9 +123,13 @@ class Steps:
             return None
         key, backend = self._key(at), self.blocks.backend
         if key not in self._recorded:
-            kernels = [(kernel.form, kernel.size) for kernel in self.loss.kernels_on(self.blocks, self.data.dtype)]
+            kernels = [
+                (kernel.form, kernel.size) for kernel in self.loss.kernels_on(self.blocks, self.data.dtype)
+            ]
             entries = math.prod(self.data.shape)
-            self._recorded[key] = backend.recorded(lambda *arrays: self._flat_step(at, arrays), kernels, entries)
+            self._recorded[key] = backend.recorded(
+                lambda *arrays: self._flat_step(at, arrays), kernels, entries
+            )
         step = self._recorded[key]
         if step is None:
             return None

@@ -16,11 +16,11 @@ class Matrix(Protocol):
     """A matrix by its products in float64, such as X_(1) of a `DataTensor`."""
 
     def times(self, matrix: FloatArray) -> FloatArray:
-        """The matrix times another."""
+        """Multiply another matrix."""
         ...
 
     def transposed_times(self, matrix: FloatArray) -> FloatArray:
-        """Its transpose times another."""
+        """Multiply another matrix by the transpose."""
         ...
 
 

@@ -86,13 +86,18 @@ def evaluate(problem: Problem, factors: Sequence[FloatArray]) -> ObjectiveTerms:
 def _finer(steps: Steps, at: Position, curve: Sequence[float], stopping: Stopping) -> Position | None:
     """Return a position from which the data term is evaluated more exactly, where F has become slow and it can be."""
     slow = Stopping(tol=max(stopping.tol, _SLOW))
-    if len(curve) < 2 or slow.moving(*curve[-2:], steps.size):
+    if len(curve) < 2 or slow.moving(curve[-2], curve[-1], steps.size):
         return None
     return steps.refined(at)
 
 
 def _status(curve: Sequence[float], size: float, stopping: Stopping, *, refined: bool) -> Status | None:
     """Why the last iteration was the last one, if it was."""
-    if len(curve) > 1 and stopping.tol > 0 and not refined and not stopping.moving(*curve[-2:], size):
+    if (
+        len(curve) > 1
+        and stopping.tol > 0
+        and not refined
+        and not stopping.moving(curve[-2], curve[-1], size)
+    ):
         return Status.ROSE if stopping.moving(curve[-1], curve[-2], size) else Status.CONVERGED
     return Status.MAX_ITER if len(curve) > stopping.max_iter else None

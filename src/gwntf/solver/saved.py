@@ -1,4 +1,4 @@
-"""Positions in files: arrays by sample or by fiber, joined over all blocks, so that a fit may go on with other blocks."""
+"""Positions in files, joined over all blocks, so that a fit may continue with other blocks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from gwntf.losses.warm import joined_states, split_states
 from gwntf.solver.iteration import Steps
 
 
-def loop_state(
-    steps: Steps, at: Position, terms: ObjectiveTerms, curve: Sequence[float]
-) -> dict[str, Any]:
+def loop_state(steps: Steps, at: Position, terms: ObjectiveTerms, curve: Sequence[float]) -> dict[str, Any]:
     """Return where a loop is, for a file."""
     return {"position": to_file(steps, at), "terms": terms, "curve": np.array(curve)}
 
@@ -60,7 +58,9 @@ def from_file(steps: Steps, saved: Mapping[str, Any]) -> Position:
     if saved["columns"] is not None:
         stored = dict(saved["columns"])
         across = not steps.data.sparse
-        columns = blocks.put(split_states(stored, {0: blocks.column_counts()}, host, across)) if stored else None
+        columns = (
+            blocks.put(split_states(stored, {0: blocks.column_counts()}, host, across)) if stored else None
+        )
     backend = blocks.backend
     at = Position(
         blocks.put(kept),
@@ -83,7 +83,11 @@ def placed(backend: Backend, values: NDArray[Any]) -> Array:
 
 
 def _joined(parts: list[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else np.concatenate([get_backend("numpy").asarray(part) for part in parts])
+    return (
+        parts[0]
+        if len(parts) == 1
+        else np.concatenate([get_backend("numpy").asarray(part) for part in parts])
+    )
 
 
 def _entries(values: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
@@ -94,7 +98,11 @@ def _flat(sums: Sums) -> dict[str, Any]:
     """Name arrays by the way to them."""
     flat: dict[str, Any] = {}
     for name, value in sums.items():
-        inner = {f"{name}/{key}": part for key, part in value.items()} if isinstance(value, Sums) else {name: value}
+        inner = (
+            {f"{name}/{key}": part for key, part in value.items()}
+            if isinstance(value, Sums)
+            else {name: value}
+        )
         flat |= {key: np.asarray(part) if isinstance(part, float) else part for key, part in inner.items()}
     return flat
 

@@ -1,7 +1,7 @@
 """The transport step: entropic unbalanced transport of every fiber of a mode at once.
 
-May import `geometry`, `data`, `backends` and `core`, and speaks to arrays only through the backend. Start with `scaling`
-(the loop), then `fibers` (a mode of a tensor, tile by tile) and `terms` (what it costs).
+May import `geometry`, `data`, `backends` and `core`, and speaks to arrays only through the backend. Start with
+`scaling` (the loop), then `fibers` (a mode of a tensor, tile by tile) and `terms` (what it costs).
 """
 
 from gwntf.transport.divergence import positive, ratio_and_kl

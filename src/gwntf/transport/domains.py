@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any, Protocol
 
-from gwntf.core import Array
 from gwntf.backends import Backend
+from gwntf.core import Array
 from gwntf.geometry import Kernel
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from gwntf.backends import Backend, StackTask, StackTransport
 from gwntf.core import Array, InputError, Relaxation
-from gwntf.geometry import Kernel
 from gwntf.data.algebra import split_shape
+from gwntf.geometry import Kernel
 from gwntf.transport.scaling import CHECK_EVERY, scale
 from gwntf.transport.terms import plan_terms
 

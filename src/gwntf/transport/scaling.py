@@ -106,7 +106,12 @@ def scale(
 
 
 def _scale_without_waiting(
-    backend: Backend, kernel: Kernel, given: Sequence[Array], relaxation: Relaxation, max_iter: int, tol: float
+    backend: Backend,
+    kernel: Kernel,
+    given: Sequence[Array],
+    relaxation: Relaxation,
+    max_iter: int,
+    tol: float,
 ) -> Scaled:
     """Solve without host synchronisation, as in a recorded function: every column does the same.
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from gwntf.core import FloatArray
 from gwntf.backends.cpu.compiling import told_if_slow
 from gwntf.backends.cpu.entrywise import ratio_and_kl
 from gwntf.backends.cpu.products import T, scratch_size, tile_width
@@ -20,6 +19,7 @@ from gwntf.backends.cpu.threads import Threads
 from gwntf.backends.forms import DenseForm, KernelForm
 from gwntf.backends.numpy_backend import NumpyBackend
 from gwntf.backends.protocol import Answer, RowStep, StackTask, StackTransport
+from gwntf.core import FloatArray
 
 _SHORT = 256
 _LONG_TILE = 256

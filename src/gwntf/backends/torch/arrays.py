@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from gwntf.core import Array, InputError
 from gwntf.backends.interchange import is_foreign, is_tensor
+from gwntf.core import Array, InputError
 
 
 def as_tensor(values: Any) -> Array:

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from gwntf.core import Array, FloatArray
 from gwntf.backends.forms import KernelForm
 from gwntf.backends.interchange import is_foreign, is_tensor
 from gwntf.backends.protocol import Answer, RowStep, StackTransport
@@ -18,6 +17,7 @@ from gwntf.backends.torch import namespace
 from gwntf.backends.torch.arrays import as_tensor, check_device, numpy_dtype, torch_dtype
 from gwntf.backends.torch.memory import Halving, is_shortage, shortage
 from gwntf.backends.torch.sparse import SparseRows
+from gwntf.core import Array, FloatArray
 
 _HAS_TRITON = find_spec("triton") is not None
 _CPU_ENTRIES, _CUDA_ENTRIES = 2**20, 2**26

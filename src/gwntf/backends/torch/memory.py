@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from gwntf.core import DeviceMemoryError
 from gwntf.backends.protocol import Answer
+from gwntf.core import DeviceMemoryError
 
 _GIB = 2.0**30
 

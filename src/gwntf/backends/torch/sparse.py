@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from gwntf.core import Array
 from gwntf.backends.torch.arrays import as_tensor
+from gwntf.core import Array
 
 _ENTRIES_AT_ONCE = 2**26
 _RUN = 32

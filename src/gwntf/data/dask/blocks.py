@@ -122,7 +122,9 @@ class OnDask(Blocks):
 
     def collect(self, *sums: Any) -> list[Sums]:
         """Gather all sums at once."""
-        waiting = [self.tasks.reduce(work.add_sums, part) if isinstance(part, list) else part for part in sums]
+        waiting = [
+            self.tasks.reduce(work.add_sums, part) if isinstance(part, list) else part for part in sums
+        ]
         found: list[Sums] = self.tasks.gather(waiting)
         return found
 

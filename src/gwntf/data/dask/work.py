@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
 from sys import getsizeof
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -130,8 +130,8 @@ def on_host(part: Any) -> Any:
 
 def add_sums(parts: Sequence[Any]) -> Sums:
     """Add up sums of blocks, or of groups of blocks."""
-    total: Sums = reduce(add, (part.sums if isinstance(part, Result) else part for part in parts))
-    return total
+    total: Any = reduce(add, (part.sums if isinstance(part, Result) else part for part in parts))
+    return cast(Sums, total)
 
 
 def join_sums(parts: Sequence[Result]) -> Sums:
@@ -148,14 +148,14 @@ def join_sums(parts: Sequence[Result]) -> Sums:
 
 def add_products(parts: Sequence[Any]) -> FloatArray:
     """Add up the rows that blocks of columns have for all samples."""
-    total: FloatArray = reduce(add, (part.product if isinstance(part, Result) else part for part in parts))
-    return total
+    total: Any = reduce(add, (part.product if isinstance(part, Result) else part for part in parts))
+    return cast(FloatArray, total)
 
 
 def host_rows(part: Any) -> FloatArray:
     """A(1) of a block, in NumPy."""
     kept: Kept = on_host(part)
-    return kept.rows
+    return cast(FloatArray, kept.rows)
 
 
 def join_rows(parts: Sequence[Any]) -> FloatArray:
@@ -164,12 +164,12 @@ def join_rows(parts: Sequence[Any]) -> FloatArray:
 
 
 def take_rows(part: Any, which: Any) -> FloatArray:
-    """Some rows of A(1) of a block."""
+    """Take some rows of A(1) of a block."""
     return np.ascontiguousarray(host_rows(part)[which])
 
 
 def slice_rows(rows: FloatArray, which: slice) -> FloatArray:
-    """Some rows of an array."""
+    """Take some rows of an array."""
     return np.ascontiguousarray(rows[which])
 
 
