@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.data import images
 from benchmarks.harness import Claim, Outcome, race, relative_difference
 from gwntf import GWNTF
-from gwntf.estimators.labels import assign
+from gwntf.clustering import assign
 from gwntf.evaluation import clustering_scores
 
 PAPER: dict[str, Any] = {

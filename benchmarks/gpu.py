@@ -16,10 +16,10 @@ from benchmarks.harness import Claim, Outcome, Timing, save
 from gwntf import GWNTF, fit_many
 from gwntf.backends import StackTask
 from gwntf.geometry import build_kernel, grid_cost
-from gwntf.data import NonnegativeTensor
+from gwntf.data import DataTensor
 from gwntf.solver import Problem, Wasserstein
-from gwntf.solver.initialization import start_factors
-from gwntf.solver.steps import Steps
+from gwntf.solver.start import start_factors
+from gwntf.solver import Steps
 from gwntf.transport import TransportLimits
 
 SCALINGS = 10
@@ -98,7 +98,7 @@ def gpu_iteration() -> Outcome:
         X *= torch.rand(X.shape, device="cuda", generator=generator) > 0.3
         costs = (None, grid_cost(32), grid_cost(32))
         loss = Wasserstein(costs, RELAXATION, TransportLimits(SCALINGS, 0.0), warm_limit=2**36)
-        problem = Problem(NonnegativeTensor(X, None, engine), loss)
+        problem = Problem(DataTensor.of_array(X, None, engine), loss)
         with engine.session(X):
             steps = Steps(*problem.place(engine))
             start = start_factors(problem.tensor, 64, "random", np.random.RandomState(0))

@@ -27,7 +27,7 @@ from benchmarks.report import DOCS, replace_between
 from gwntf import GWNTF
 from gwntf.core import FloatArray
 from gwntf.datasets import load_coil20, load_digits_tensor
-from gwntf.estimators.graph_choice import choose_graph
+from gwntf.clustering.graph_choice import choose_graph
 from gwntf.evaluation import clustering_accuracy, normalized_mutual_information
 from gwntf.io import atomic_path
 from gwntf.data import as_tensor, normalise_samples

@@ -14,8 +14,8 @@ from gwntf.backends import Backend, get_backend
 from gwntf.geometry import Kernel, Points, build_kernel, near_far_parts, near_pairs, resolve_cost
 from gwntf.geometry.near_far import N_NEAR
 from gwntf.geometry.neighbors import EXACT_LIMIT, nearest_rows
-from gwntf.data import NonnegativeTensor
-from gwntf.data.blocks import pieces
+from gwntf.data import DataTensor
+from gwntf.data import pieces
 from gwntf.solver import near_far_cost
 from gwntf.transport import TransportLimits, transport_mode
 
@@ -46,7 +46,7 @@ def sample_mode() -> Outcome:
     build = time.perf_counter() - start
     if cost is None:
         raise RuntimeError("no near-far cost of that accuracy")
-    exact = resolve_cost("cosine", NonnegativeTensor(X), 0)
+    exact = resolve_cost("cosine", DataTensor.of_array(X), 0)
     if exact is None:
         raise RuntimeError("no cost")
     dense = build_kernel(exact, RELAXATION.reg, numpy, np.float32)

@@ -11,7 +11,7 @@ from benchmarks.data import images
 from benchmarks.harness import Claim, Outcome, Timing, relative_difference
 from gwntf import GWNTF
 from gwntf.core import FloatArray
-from gwntf.estimators.labels import assign
+from gwntf.clustering import assign
 from gwntf.evaluation import SCORES, clustering_scores
 
 SEEDS, ITERATIONS = 10, 15

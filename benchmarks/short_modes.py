@@ -15,7 +15,7 @@ from benchmarks.harness import Claim, Outcome, race, relative_difference
 from gwntf.core import FloatArray
 from gwntf.backends import Backend, get_backend
 from gwntf.geometry import Kernel, build_kernel, grid_cost
-from gwntf.data.blocks import sample_blocks
+from gwntf.data.partition import sample_tiles
 from gwntf.transport import TransportLimits, transport_mode
 
 LIMITS = TransportLimits(10, 0.0)
@@ -48,7 +48,7 @@ def transport(engine: Backend, kernel: Kernel, X: FloatArray, Y: FloatArray, mod
         )
 
     engine.map(
-        visit, [slice(0, len(X))] if engine.name == "numpy" else sample_blocks(X.shape, engine.block_entries)
+        visit, [slice(0, len(X))] if engine.name == "numpy" else sample_tiles(X.shape, engine.block_entries)
     )
     return psi
 

@@ -20,8 +20,8 @@ from benchmarks.report import DOCS, replace_between
 from gwntf import GWNTF, fit_many, neighbor_graph
 from gwntf.core import FloatArray
 from gwntf.datasets import load_coil20, load_digits_tensor
-from gwntf.estimators.graph_cut import cut, modularity
-from gwntf.estimators.labels import assign
+from gwntf.clustering.graph_cut import cut, modularity
+from gwntf.clustering import assign
 from gwntf.evaluation import clustering_scores
 from gwntf.geometry.graph import nearest_samples
 from gwntf.io import atomic_path

@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from gwntf.core import Relaxation
-from gwntf.backends import get_backend
+from gwntf.data import DataTensor
 from gwntf.geometry import resolve_costs
-from gwntf.data import NonnegativeTensor
-from gwntf.solver import Problem, Stopping, Wasserstein, solve_each
+from gwntf.losses import Loss, transport_loss
+from gwntf.solver import Problem, Stopping, solve_each
 from gwntf.transport import TransportLimits
 
 TIGHT = TransportLimits(max_iter=4000, tol=1e-13)
+
+
+@dataclass(frozen=True)
+class LossOptions:
+    """The arguments of `transport_loss`: the KL loss, which stands for no cost at all, does not keep them."""
+
+    costs: tuple[Any, ...]
+    relaxation: Relaxation
+    limits: TransportLimits = TIGHT
+    update: str = "mm"
+    inner_iter: int = 1
+    warm_limit: float = np.inf
+    adaptive: bool = False
+
+    def build(self) -> Loss:
+        return transport_loss(**vars(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallProblem(Problem):
+    """A problem in memory that knows from which options its loss was built."""
+
+    options: LossOptions
+
+    @property
+    def X(self) -> np.ndarray:  # noqa: N802
+        return self.data.dense_block.values
+
+    @property
+    def costs(self) -> tuple[Any, ...]:
+        return self.options.costs
 
 
 def random_graph(size: int, rng: np.random.Generator, density: float = 0.4) -> np.ndarray:
@@ -29,25 +61,25 @@ def random_problem(
     rng = np.random.default_rng(seed)
     X = rng.random(shape)
     X[rng.random(shape) < zeros] = 0
-    tensor = NonnegativeTensor(X)
+    data = DataTensor.of_array(X)
     modes = range(len(shape)) if modes is None else modes
     names = ["cosine", *["grid"] * (len(shape) - 1)]
     specs = [names[mode] if mode in modes else None for mode in range(len(shape))]
-    costs = resolve_costs(specs, tensor)
+    options = LossOptions(resolve_costs(specs, data), Relaxation(reg, alpha, beta))
     ready = csr_array(random_graph(shape[0], rng)) if graph else None
-    loss = Wasserstein(costs, Relaxation(reg, alpha, beta), TIGHT)
-    problem = Problem(tensor, loss, ready, graph_reg if graph else 0.0)
+    problem = SmallProblem(data, options.build(), ready, graph_reg if graph else 0.0, options=options)
     return problem, [rng.random((size, rank)) + 0.1 for size in shape]
 
 
 def with_loss(problem, **changes):
     """The same problem with some parts of its loss exchanged."""
-    return replace(problem, loss=replace(problem.loss, **changes))
+    options = replace(problem.options, **changes)
+    return replace(problem, loss=options.build(), options=options)
 
 
-def solve(problem, rank, stopping, engine, *, rng, init="random", **options):
+def solve(problem, rank, stopping, *, rng, init="random", **options):
     """One fit."""
-    return next(solve_each(problem, rank, stopping, engine, [(init, rng)], **options))
+    return next(solve_each(problem, rank, stopping, [(init, rng)], **options))
 
 
 def fit(problem, factors, *, max_iter=100, tol=0.0, callbacks=(), **loss):
@@ -56,7 +88,6 @@ def fit(problem, factors, *, max_iter=100, tol=0.0, callbacks=(), **loss):
         with_loss(problem, **loss),
         factors[0].shape[1],
         Stopping(max_iter, tol),
-        get_backend("numpy"),
         init=factors,
         rng=np.random.RandomState(0),
         callbacks=callbacks,

@@ -12,8 +12,8 @@ import gwntf.estimators.base as base
 import gwntf.estimators.parts as parts
 from gwntf import GWNTF, InputError, SeparableCost, objective
 from gwntf.backends import get_backend
-from gwntf.data import as_tensor
-from gwntf.solver import Wasserstein
+from gwntf.data import as_data
+from gwntf.losses import transport_loss
 from gwntf.transport import TransportLimits
 
 GOOD = np.random.default_rng(0).random((6, 4, 3))
@@ -26,16 +26,16 @@ def changed(value):
 
 
 DATA = [
-    (changed(-1.0), "Negative values in data"),
-    (changed(np.nan), "NaN"),
-    (changed(np.inf), "infinity"),
+    (changed(-1.0), r"X: got 1 negative entries \(smallest -1\); expected nonnegative"),
+    (changed(np.nan), "X: got 1 NaN entries; expected finite nonnegative numbers, or missing='ignore'"),
+    (changed(np.inf), "X: got infinite entries; expected finite"),
     (np.ones((0, 4, 3)), "0 sample"),
     (np.ones((6, 0)), "0 feature"),
     (np.ones((6, 4, 0)), "X: got the empty shape"),
     (np.ones(6), "Expected 2D array"),
     (np.full((3, 2), "a"), "could not convert string"),
     (np.ones((3, 2), complex), "Complex data"),
-    (csr_array(-np.ones((3, 2))), "negative entries"),
+    (csr_array(-np.ones((3, 2))), r"X: got 6 negative entries \(smallest -1\)"),
 ]
 
 
@@ -170,21 +170,21 @@ def test_frozen_model_marginal_is_refused_by_the_problem():
     from gwntf.core import Relaxation
 
     with pytest.raises(InputError, match="reg_m_model: got inf"):
-        Wasserstein((None, np.zeros((4, 4)), None), Relaxation(0.1, 1.0, np.inf), TransportLimits(5, 0.0))
+        transport_loss((None, np.zeros((4, 4)), None), Relaxation(0.1, 1.0, np.inf), TransportLimits(5, 0.0))
 
 
-def test_unknown_engine_and_plain_tensor_checks():
+def test_unknown_backend_and_plain_data_checks():
     with pytest.raises(InputError, match="engine: got 'abacus'; expected one of 'auto', 'numpy'"):
         get_backend("abacus")
     for X, message in [
         (np.ones(3), "X: got 1 dimension"),
         (np.ones((2, 2), object), "X: got entries of type object"),
         (changed(np.inf), "X: got infinite"),
-        (changed(-2.0), r"X: got negative entries \(smallest -2\)"),
+        (changed(-2.0), r"X: got 1 negative entries \(smallest -2\)"),
         (changed(np.nan), "X: got 1 NaN"),
     ]:
         with pytest.raises(InputError, match=message):
-            as_tensor(X)
+            as_data(X)
 
 
 def test_errors_survive_a_process_boundary():

@@ -16,7 +16,7 @@ from gwntf.cli import main
 from gwntf.cli.arguments import count_bytes, shape
 from gwntf.cli.voice import duration, plain, printable
 from gwntf.datasets import load_digits_tensor
-from gwntf.data import chunks
+from gwntf.data import sources
 
 FAST = ["--max-iter", "3", "--engine", "numpy", "-q"]
 
@@ -94,10 +94,10 @@ def test_fit_tells_a_script_what_it_did(place, tmp_path, capsys):
 
 def test_files_beyond_memory_are_read_block_by_block(tmp_path, capsys, monkeypatch, digits):
     """The same embedding comes out, and nobody has read the file whole."""
-    monkeypatch.setattr(chunks, "BLOCK_BYTES", 2**13)
-    monkeypatch.setattr(chunks, "WHOLE_BYTES", 0)
-    read, rows = chunks.read, []
-    monkeypatch.setattr(chunks, "read", lambda X, part: rows.append(part) or read(X, part))
+    monkeypatch.setattr(sources, "BLOCK_BYTES", 2**13)
+    monkeypatch.setattr(sources, "WHOLE_BYTES", 0)
+    read, rows = sources.read, []
+    monkeypatch.setattr(sources, "read", lambda X, part: rows.append(part) or read(X, part))
     np.save(tmp_path / "x.npy", digits[0])
     found = {}
     for memory in ("1M", "1k"):

@@ -1,4 +1,4 @@
-"""The torch engine on a GPU, skipped where there is none; ``python tests/test_cuda.py`` runs it without pytest."""
+"""The torch backend on a GPU, skipped where there is none; ``python tests/test_cuda.py`` runs it without pytest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gwntf import GNCP, GWNTF, SDNMF, SWIFT, Checkpoint, DeviceMemoryError
 from gwntf.datasets import load_digits_tensor
 from gwntf.backends import get_backend
 from gwntf.geometry import Points, build_kernel, near_far_parts, near_pairs
-from gwntf.data import chunks
+from gwntf.data import sources
 
 if __name__ == "__main__":
     import torch
@@ -81,8 +81,8 @@ def test_a_fit_on_a_gpu_goes_on_from_its_checkpoint():
 
 
 def test_blocks_of_a_file_go_to_the_device_and_the_fit_is_that_of_the_whole():
-    before = chunks.BLOCK_BYTES, chunks.WHOLE_BYTES
-    chunks.BLOCK_BYTES, chunks.WHOLE_BYTES = 16 * 64 * 8, 0
+    before = sources.BLOCK_BYTES, sources.WHOLE_BYTES
+    sources.BLOCK_BYTES, sources.WHOLE_BYTES = 16 * 64 * 8, 0
     try:
         for model in (GWNTF(6, graph_reg=10.0), GWNTF(6, costs=(None,) * 3), GNCP(6, init="nndsvd")):
             X = digits()
@@ -96,7 +96,7 @@ def test_blocks_of_a_file_go_to_the_device_and_the_fit_is_that_of_the_whole():
             for a, b in zip([*found.factors_, found.transform(given)], arrays, strict=True):
                 assert np.linalg.norm(a - b) <= 1e-9 * np.linalg.norm(b), model
     finally:
-        chunks.BLOCK_BYTES, chunks.WHOLE_BYTES = before
+        sources.BLOCK_BYTES, sources.WHOLE_BYTES = before
 
 
 def test_the_same_seed_gives_the_same_bits():
@@ -120,12 +120,12 @@ def test_tensors_stay_on_the_device():
 
 def test_near_far_kernels_equal_the_reference():
     rows = np.random.default_rng(0).gamma(0.5, size=(300, 20))
-    points = Points(rows, "cosine")
+    points = Points.of_rows(rows, "cosine")
     cost = near_far_parts(points, near_pairs(points, 10), 8)
     v = np.random.default_rng(1).random((300, 7))
     found, expected = (
-        engine.to_numpy(build_kernel(cost, 0.05, engine, np.float64).matmul(engine.asarray(v)))
-        for engine in (get_backend("torch", device="cuda"), get_backend("numpy"))
+        backend.to_numpy(build_kernel(cost, 0.05, backend, np.float64).matmul(backend.asarray(v)))
+        for backend in (get_backend("torch", device="cuda"), get_backend("numpy"))
     )
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 

@@ -13,7 +13,7 @@ import pytest
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT
 from gwntf.datasets import load_digits_tensor
-from tests.engines import OTHERS
+from tests.backends import OTHERS
 
 ALL = {kind.__name__: kind for kind in (GWNTF, NMF, GNMF, SDNMF, NCP, GNCP, SWIFT)}
 

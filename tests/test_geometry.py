@@ -13,14 +13,14 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import kneighbors_graph
 
 from gwntf.core import InputError
-from gwntf.geometry import check_costs, check_graph, grid_cost, neighbor_graph, resolve_costs
+from gwntf.geometry import GRAPH_METRICS, check_costs, check_graph, grid_cost, neighbor_graph, resolve_costs
 from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
-from gwntf.geometry.features import graph_features
-from gwntf.data import NonnegativeTensor
+from gwntf.geometry.features import sample_features
+from gwntf.data import DataTensor
 
 
 def resolve(name, tensor, mode):
-    specs = [None] * tensor.values.ndim
+    specs = [None] * tensor.ndim
     specs[mode] = name
     return resolve_costs(specs, tensor)[mode]
 
@@ -40,7 +40,7 @@ def test_data_costs_compare_slices(metric, mode, rng):
     expected = cdist(slices, slices, metric)
     if metric == "euclidean":
         expected = expected / expected.max()
-    found = resolve(metric, NonnegativeTensor(X), mode)
+    found = resolve(metric, DataTensor.of_array(X), mode)
     np.testing.assert_allclose(found, expected, atol=1e-7)
     assert found.max() <= 1
     assert found.min() >= 0
@@ -48,14 +48,14 @@ def test_data_costs_compare_slices(metric, mode, rng):
 
 @pytest.mark.parametrize("name", ["grid", "grid2", "cosine", "euclidean"])
 def test_one_element_modes_cost_nothing(name, rng):
-    np.testing.assert_array_equal(resolve(name, NonnegativeTensor(rng.random((1, 4))), 0), [[0]])
+    np.testing.assert_array_equal(resolve(name, DataTensor.of_array(rng.random((1, 4))), 0), [[0]])
 
 
 @pytest.mark.parametrize("holes", [False, True])
 def test_identical_slices_cost_nothing(holes, rng):
     """Rounding errors of equal rows are not blown up by the scaling."""
     rows = np.tile(rng.random(64), (5, 1))
-    tensor = NonnegativeTensor(rows, np.ones_like(rows, bool) if holes else None)
+    tensor = DataTensor.of_array(rows, np.ones_like(rows, bool) if holes else None)
     assert resolve("euclidean", tensor, 0).max() == 0
     assert resolve("cosine", tensor, 0).max() < 1e-12
 
@@ -64,21 +64,21 @@ def test_identical_slices_cost_nothing(holes, rng):
 def test_nothing_is_away_from_itself(name, rng):
     X = rng.random((5, 6))
     X[2] = 0
-    np.testing.assert_array_equal(np.diag(resolve(name, NonnegativeTensor(X), 0)), 0)
+    np.testing.assert_array_equal(np.diag(resolve(name, DataTensor.of_array(X), 0)), 0)
 
 
 def test_slices_that_share_no_entry_are_far_apart():
     X = np.array([[1.0, 2.0, 0, 0], [0, 0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]])
     observed = X > 0
     for name in ("cosine", "euclidean"):
-        cost = resolve(name, NonnegativeTensor(X, observed), 0)
+        cost = resolve(name, DataTensor.of_array(X, observed), 0)
         assert cost[0, 1] == cost.max() == 1
 
 
 def test_arrays_are_never_rescaled(rng):
     cost = 7 * rng.random((3, 3))
     specs = check_costs([None, cost], (2, 3))
-    np.testing.assert_array_equal(resolve_costs(specs, NonnegativeTensor(np.ones((2, 3))))[1], cost)
+    np.testing.assert_array_equal(resolve_costs(specs, DataTensor.of_array(np.ones((2, 3))))[1], cost)
 
 
 def test_auto_leaves_the_samples_out_when_there_are_many():
@@ -90,7 +90,7 @@ def test_costs_with_missing_entries_use_what_both_slices_have(rng):
     X = rng.random((4, 6))
     observed = np.ones((4, 6), bool)
     observed[0, :3], observed[1, 5], observed[2, 0] = False, False, False
-    tensor = NonnegativeTensor(np.where(observed, X, 0), observed)
+    tensor = DataTensor.of_array(np.where(observed, X, 0), observed)
     found = resolve("cosine", tensor, 0)
     for i in range(4):
         for j in range(4):
@@ -102,7 +102,7 @@ def test_costs_with_missing_entries_use_what_both_slices_have(rng):
 
 def test_binary_graph_equals_scikit_learn(rng):
     X = rng.random((40, 3, 4))
-    found = neighbor_graph(NonnegativeTensor(X), 5)
+    found = neighbor_graph(DataTensor.of_array(X), 5)
     directed = csr_array(kneighbors_graph(X.reshape(40, -1), 5, metric="cosine"))
     assert abs(found - directed.maximum(directed.T)).sum() == 0
     assert found.format == "csr"
@@ -111,7 +111,7 @@ def test_binary_graph_equals_scikit_learn(rng):
 
 def test_euclidean_graph_equals_scikit_learn(rng):
     X = rng.random((40, 12)) * rng.random((40, 1))
-    found = neighbor_graph(NonnegativeTensor(X), 4, metric="euclidean")
+    found = neighbor_graph(DataTensor.of_array(X), 4, metric="euclidean")
     directed = csr_array(kneighbors_graph(X, 4))
     assert abs(found - directed.maximum(directed.T)).sum() == 0
 
@@ -133,14 +133,14 @@ def test_weights_have_their_closed_form(seed, size, neighbors):
             "self-tuning": np.exp(-(distance**2) / np.outer(scale, scale)),
         }
     for name, expected in weights.items():
-        found = neighbor_graph(NonnegativeTensor(X), neighbors, weight=name).toarray()
+        found = neighbor_graph(DataTensor.of_array(X), neighbors, weight=name).toarray()
         np.testing.assert_allclose(found, np.where(near, expected, 0), atol=1e-6)
         np.testing.assert_array_equal(found, found.T)
 
 
 def test_cosine_weights_on_a_euclidean_graph(rng):
     X = rng.random((20, 6))
-    found = neighbor_graph(NonnegativeTensor(X), 3, weight="cosine", metric="euclidean").toarray()
+    found = neighbor_graph(DataTensor.of_array(X), 3, weight="cosine", metric="euclidean").toarray()
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     np.testing.assert_allclose(found[found > 0], (unit @ unit.T)[found > 0])
 
@@ -149,9 +149,9 @@ def test_graph_of_holed_data_without_holes_is_the_plain_graph(rng):
     X = rng.random((30, 8))
     for metric in ("cosine", "euclidean"):
         for weight in ("binary", "cosine", "self-tuning"):
-            plain = neighbor_graph(NonnegativeTensor(X), 4, weight=weight, metric=metric)
+            plain = neighbor_graph(DataTensor.of_array(X), 4, weight=weight, metric=metric)
             seen = neighbor_graph(
-                NonnegativeTensor(X, np.ones_like(X, bool)), 4, weight=weight, metric=metric
+                DataTensor.of_array(X, np.ones_like(X, bool)), 4, weight=weight, metric=metric
             )
             np.testing.assert_allclose(seen.toarray(), plain.toarray(), atol=1e-6)
 
@@ -164,7 +164,7 @@ def test_graph_ignores_entries_that_one_of_the_two_lacks():
     X[1, :4] = 0
     observed = np.ones_like(X, bool)
     observed[1, :4] = False
-    graph = neighbor_graph(NonnegativeTensor(X, observed), 1).toarray()
+    graph = neighbor_graph(DataTensor.of_array(X, observed), 1).toarray()
     assert graph[0, 1] == 1
 
 
@@ -172,7 +172,7 @@ def test_graph_ignores_entries_that_one_of_the_two_lacks():
 @pytest.mark.parametrize("holes", [False, True])
 def test_equal_samples_have_self_tuning_weight_one(metric, holes, rng):
     rows = np.repeat(rng.random((6, 50)), 10, axis=0)
-    tensor = NonnegativeTensor(rows, np.ones_like(rows, bool) if holes else None)
+    tensor = DataTensor.of_array(rows, np.ones_like(rows, bool) if holes else None)
     graph = neighbor_graph(tensor, 5, weight="self-tuning", metric=metric)
     assert set(graph.data) == {1.0}
 
@@ -181,10 +181,10 @@ def test_duplicates_zero_samples_and_single_samples_are_harmless():
     X = np.ones((12, 4))
     X[10:] = 0
     for weight in ("binary", "cosine", "self-tuning"):
-        graph = neighbor_graph(NonnegativeTensor(X), 5, weight=weight)
+        graph = neighbor_graph(DataTensor.of_array(X), 5, weight=weight)
         assert np.isfinite(graph.data).all()
         assert graph.diagonal().sum() == 0
-    assert neighbor_graph(NonnegativeTensor(np.ones((1, 4)))).nnz == 0
+    assert neighbor_graph(DataTensor.of_array(np.ones((1, 4)))).nnz == 0
 
 
 def test_ready_graph_is_taken_without_loops():
@@ -201,7 +201,7 @@ def test_wasserstein_metric_is_the_transport_distance_of_the_fibers(rng):
     X = rng.random((12, 7))
     cost = np.abs(np.subtract.outer(np.arange(7.0), np.arange(7.0))) / 6
     scaled = X / X.sum(axis=1, keepdims=True)
-    features, compared = graph_features(NonnegativeTensor(X), "wasserstein")
+    features, compared = sample_features(DataTensor.of_array(X), "wasserstein")
     assert compared == "manhattan"
     for i, j in [(0, 1), (3, 8), (10, 11)]:
         expected = ot.emd2(scaled[i], scaled[j], cost)
@@ -210,7 +210,7 @@ def test_wasserstein_metric_is_the_transport_distance_of_the_fibers(rng):
 
 def test_wasserstein_metric_sums_over_axes(rng):
     X = rng.random((5, 4, 3))
-    features, _ = graph_features(NonnegativeTensor(X), "wasserstein")
+    features, _ = sample_features(DataTensor.of_array(X), "wasserstein")
     mass = X / X.sum(axis=(1, 2), keepdims=True)
     expected = sum(
         np.abs(np.cumsum(mass[0] - mass[3], axis=axis)).sum() / (mass.shape[axis + 1] - 1) for axis in (0, 1)
@@ -224,15 +224,15 @@ def test_gradient_metric_does_not_see_the_light(rng):
     ramp = np.linspace(0, 1, 12)
     lights = [10 * (a * ramp[:, None] + b * ramp[None]) for a, b in rng.uniform(0, 1, (10, 2))]
     X = np.array([pattern + light for pattern in patterns for light in lights])
-    graph = neighbor_graph(NonnegativeTensor(X), 3, metric="gradient")
+    graph = neighbor_graph(DataTensor.of_array(X), 3, metric="gradient")
     assert all({j // 10 for j in near} == {i // 10} for i, near in enumerate(neighbours_of(graph)))
-    other = neighbor_graph(NonnegativeTensor(X), 3, metric="cosine")
+    other = neighbor_graph(DataTensor.of_array(X), 3, metric="cosine")
     assert not all({j // 10 for j in near} == {i // 10} for i, near in enumerate(neighbours_of(other)))
 
 
 def test_gradient_is_that_of_loops(rng):
     X = rng.random((3, 5, 6))
-    features, _ = graph_features(NonnegativeTensor(X), "gradient")
+    features, _ = sample_features(DataTensor.of_array(X), "gradient")
     smooth = np.array([gaussian_filter(sample, 0.7) for sample in X])
     edges = np.sqrt(sum(np.gradient(smooth[1], axis=axis) ** 2 for axis in (0, 1))).ravel()
     np.testing.assert_allclose(features[1], edges / np.linalg.norm(edges))
@@ -240,11 +240,11 @@ def test_gradient_is_that_of_loops(rng):
 
 def test_a_callable_metric_returns_rows(rng):
     X = rng.random((20, 3, 4))
-    found = neighbor_graph(NonnegativeTensor(X), 4, metric=lambda samples: samples.sum(axis=2))
-    expected = neighbor_graph(NonnegativeTensor(X.sum(axis=2)), 4, metric="euclidean")
+    found = neighbor_graph(DataTensor.of_array(X), 4, metric=lambda samples: samples.sum(axis=2))
+    expected = neighbor_graph(DataTensor.of_array(X.sum(axis=2)), 4, metric="euclidean")
     np.testing.assert_array_equal(found.toarray(), expected.toarray())
     with pytest.raises(InputError, match="20 rows"):
-        neighbor_graph(NonnegativeTensor(X), 4, metric=lambda samples: samples[:3].sum(axis=2))
+        neighbor_graph(DataTensor.of_array(X), 4, metric=lambda samples: samples[:3].sum(axis=2))
 
 
 def literal_orientations(sample, widths, blur):
@@ -290,22 +290,22 @@ def gaussian_weights(size, width):
 )
 def test_orientations_are_those_of_literal_loops(metric, widths, blur, rng):
     X = rng.random((3, 36, 28))
-    features, compared = graph_features(NonnegativeTensor(X), metric)
+    features, compared = sample_features(DataTensor.of_array(X), metric)
     assert compared == "euclidean"
     np.testing.assert_allclose(features[1], literal_orientations(X[1], widths, blur), atol=2e-6)
 
 
 def test_orientations_of_small_images_are_pooled_over_half_a_pixel(rng):
     X = rng.random((2, 5, 6))
-    features, _ = graph_features(NonnegativeTensor(X), "orientation")
+    features, _ = sample_features(DataTensor.of_array(X), "orientation")
     np.testing.assert_allclose(features[0], literal_orientations(X[0], (0.5, 0.5), 0.7), atol=2e-6)
 
 
 @pytest.mark.parametrize("metric", ["orientation", "orientation-coarse", "orientation-fine"])
 def test_orientations_do_not_see_brightness_and_contrast(metric, rng):
     X = rng.random((4, 12, 12))
-    features, _ = graph_features(NonnegativeTensor(X), metric)
-    other, _ = graph_features(NonnegativeTensor(3 * X + 2), metric)
+    features, _ = sample_features(DataTensor.of_array(X), metric)
+    other, _ = sample_features(DataTensor.of_array(3 * X + 2), metric)
     np.testing.assert_allclose(other, features, atol=1e-5)
 
 
@@ -315,29 +315,32 @@ def test_coarse_orientations_stand_a_shift_that_pixels_do_not(rng):
     shifts = [(0, 0), (2, 0), (0, 2), (-2, 1), (1, -2)]
     X = np.array([np.roll(pattern, shift, (0, 1)) for pattern in patterns for shift in shifts])
     for metric, stands in (("orientation-coarse", True), ("cosine", False)):
-        near = neighbours_of(neighbor_graph(NonnegativeTensor(X), 4, metric=metric))
+        near = neighbours_of(neighbor_graph(DataTensor.of_array(X), 4, metric=metric))
         assert all({j // 5 for j in others} == {i // 5} for i, others in enumerate(near)) == stands
 
 
 def test_orientations_treat_further_axes_as_channels(rng):
     X = rng.random((3, 10, 11, 2))
-    whole, _ = graph_features(NonnegativeTensor(X), "orientation")
-    parts = [graph_features(NonnegativeTensor(X[..., c]), "orientation")[0] for c in (0, 1)]
+    whole, _ = sample_features(DataTensor.of_array(X), "orientation")
+    parts = [sample_features(DataTensor.of_array(X[..., c]), "orientation")[0] for c in (0, 1)]
     distance = [np.square(rows[0] - rows[1]).sum() for rows in (whole, *parts)]
     assert min(distance[1:]) <= distance[0] <= max(distance[1:])
     np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1, rtol=1e-6)
 
 
-def test_orientations_are_the_same_block_by_block(monkeypatch, rng):
+@pytest.mark.parametrize("empty", [False, True])
+@pytest.mark.parametrize("metric", GRAPH_METRICS)
+def test_features_are_the_same_batch_by_batch(metric, empty, monkeypatch, rng):
     X = rng.random((7, 9, 8))
-    whole, _ = graph_features(NonnegativeTensor(X), "orientation")
-    monkeypatch.setattr("gwntf.geometry.features._BLOCK_ENTRIES", 2 * 72)
-    np.testing.assert_array_equal(graph_features(NonnegativeTensor(X), "orientation")[0], whole)
+    X[5] *= not empty
+    whole, _ = sample_features(DataTensor.of_array(X), metric)
+    monkeypatch.setattr("gwntf.data.dense._WIDE_ENTRIES", 2 * 72)
+    np.testing.assert_array_equal(sample_features(DataTensor.of_array(X), metric)[0], whole)
 
 
 @pytest.mark.parametrize("shape", [(4, 7), (4, 1, 7), (4, 1, 1), (4, 2, 2)])
 def test_orientations_exist_for_samples_of_any_shape(shape, rng):
-    features, _ = graph_features(NonnegativeTensor(rng.random(shape)), "orientation")
+    features, _ = sample_features(DataTensor.of_array(rng.random(shape)), "orientation")
     assert np.isfinite(features).all()
     assert len(features) == 4
 
@@ -346,4 +349,4 @@ def test_orientations_exist_for_samples_of_any_shape(shape, rng):
 def test_metrics_that_need_all_entries_say_so(metric, rng):
     X = rng.random((6, 4, 4))
     with pytest.raises(InputError, match="missing entries"):
-        neighbor_graph(NonnegativeTensor(X, rng.random(X.shape) < 0.9), 2, metric=metric)
+        neighbor_graph(DataTensor.of_array(X, rng.random(X.shape) < 0.9), 2, metric=metric)

@@ -9,10 +9,10 @@ from scipy.sparse import csr_array
 
 from gwntf import GWNTF
 from gwntf.datasets import load_digits_tensor
-from gwntf.estimators.graph_choice import _clear_winner, choose_graph
-from gwntf.estimators.graph_cut import modularity
+from gwntf.clustering.graph_choice import _clear_winner, choose_graph
+from gwntf.clustering.graph_cut import modularity
 from gwntf.experiments import find_table, load_table
-from gwntf.data import NonnegativeTensor
+from gwntf.data import DataTensor
 
 
 def test_modularity_is_that_of_literal_loops(rng):
@@ -51,7 +51,7 @@ def test_images_under_changing_light_are_compared_by_their_finest_edges(rng):
     """Six patterns under soft lights that outshine them."""
     lights = gaussian_filter(rng.random((90, 24, 24)), (0, 3, 3))
     X = np.repeat(rng.random((6, 24, 24)), 15, axis=0) + 20 * lights
-    name, graph, clarity = choose_graph(NonnegativeTensor(X), 5, "self-tuning", 6, 0)
+    name, graph, clarity = choose_graph(DataTensor.of_array(X), 5, "self-tuning", 6, 0)
     assert name == "orientation-fine"
     assert clarity["orientation-fine"] > clarity["orientation"] + 0.01
     options = {"graph_metric": "auto", "graph_weight": "self-tuning", "max_iter": 2, "tol": 0}
@@ -62,10 +62,10 @@ def test_images_under_changing_light_are_compared_by_their_finest_edges(rng):
 
 def test_digits_keep_the_orientation_rows_the_cosine_and_missing_entries_leave_no_choice():
     X = load_digits_tensor()[0][:300]
-    name, _, clarity = choose_graph(NonnegativeTensor(X), 5, "binary", 10, 0)
+    name, _, clarity = choose_graph(DataTensor.of_array(X), 5, "binary", 10, 0)
     assert name == "orientation"
     assert list(clarity) == ["orientation", "orientation-coarse", "orientation-fine", "cosine"]
-    name, _, clarity = choose_graph(NonnegativeTensor(X.reshape(300, -1)), 5, "binary", 10, 0)
+    name, _, clarity = choose_graph(DataTensor.of_array(X.reshape(300, -1)), 5, "binary", 10, 0)
     assert name == "cosine"
     assert list(clarity) == ["cosine", "gradient", "wasserstein"]
     X[0, 0, 0] = np.nan

@@ -9,7 +9,7 @@ from sklearn.cluster import SpectralClustering
 
 from gwntf import GNMF, GWNTF, InputError
 from gwntf.datasets import load_digits_tensor
-from gwntf.estimators.graph_cut import clearest, cut, modularity, refine, start_from_cut
+from gwntf.clustering.graph_cut import clearest, cut, modularity, refine, start_from_cut
 from gwntf.evaluation import clustering_scores
 from gwntf.experiments.runs import Run, do_run, load_setting
 from gwntf.experiments.table import Method
@@ -94,7 +94,7 @@ def test_a_fit_may_start_from_the_graph_and_the_model_has_the_mass_of_the_data()
     X = load_digits_tensor()[0][:200]
     model = GWNTF(10, init="graph", n_clusters=5, max_iter=1, tol=0, random_state=0).fit(X)
     start = model._start(normalised(X), np.random.RandomState(0))
-    np.testing.assert_allclose(start[0].sum(), normalised(X).values.sum())
+    np.testing.assert_allclose(start[0].sum(), normalised(X).mass)
     for factor in start[1:]:
         np.testing.assert_allclose(factor.sum(axis=0), 1)
     again = GWNTF(10, init="graph", n_clusters=5, max_iter=1, tol=0, random_state=0).fit(X)
@@ -103,9 +103,9 @@ def test_a_fit_may_start_from_the_graph_and_the_model_has_the_mass_of_the_data()
 
 
 def normalised(X):
-    from gwntf.data import as_tensor, normalise_samples
+    from gwntf.data import as_data
 
-    return normalise_samples(as_tensor(X), "l2")[0]
+    return as_data(X).normalised("l2")[0]
 
 
 def test_a_start_from_the_graph_needs_a_graph_and_is_one_start(rng):

@@ -11,7 +11,7 @@ import pytest
 from gwntf import GWNTF
 from gwntf.core import Relaxation
 from gwntf.geometry import SeparableCost
-from gwntf.data import NonnegativeTensor
+from gwntf.data import DataTensor
 from gwntf.transport import TransportLimits
 from tests import oracles
 from tests.problems import fit, random_problem, with_loss
@@ -22,9 +22,8 @@ def test_permuting_the_other_modes_permutes_the_factors(order):
     shape = (5, 4, 3, 2)[: len(order)]
     problem, factors = random_problem(shape, seed=4)
     turned = replace(
-        problem,
-        tensor=NonnegativeTensor(np.ascontiguousarray(problem.tensor.values.transpose(order))),
-        loss=replace(problem.loss, costs=tuple(problem.loss.costs[axis] for axis in order)),
+        with_loss(problem, costs=tuple(problem.costs[axis] for axis in order)),
+        data=DataTensor.of_array(np.ascontiguousarray(problem.X.transpose(order))),
     )
     limits = TransportLimits(10, 0.0)
     first = fit(problem, factors, limits=limits, max_iter=15)
@@ -40,9 +39,9 @@ def test_matrix_case_equals_a_literal_wasserstein_nmf():
     result = fit(problem, factors, limits=TransportLimits(400, 0.0), max_iter=6)
     scaled = [factors[0] * factors[1].sum(axis=0), factors[1] / factors[1].sum(axis=0)]
     W, H = oracles.wasserstein_nmf(
-        problem.tensor.values,
+        problem.X,
         *scaled,
-        *problem.loss.costs,
+        *problem.costs,
         10.0,
         1.0,
         1.0,
@@ -59,9 +58,9 @@ def test_matrix_case_equals_a_literal_wasserstein_nmf():
 def test_scaling_the_data_equals_a_shift_of_the_costs_and_a_heavier_graph(scale):
     """Without normalisation: X -> sX is costs + log(s)/lam and graph weight * s."""
     problem, factors = random_problem((6, 5, 4), seed=8, graph_reg=2.0)
-    lam = 1 / problem.loss.relaxation.reg
-    scaled = replace(problem, tensor=NonnegativeTensor(scale * problem.tensor.values))
-    costs = tuple(cost + math.log(scale) / lam for cost in problem.loss.costs)
+    lam = 1 / problem.options.relaxation.reg
+    scaled = replace(problem, data=DataTensor.of_array(scale * problem.X))
+    costs = tuple(cost + math.log(scale) / lam for cost in problem.costs)
     shifted = replace(with_loss(problem, costs=costs), graph_reg=2.0 * scale)
     limits = TransportLimits(3000, 1e-14)
     left = fit(scaled, [scale * factors[0], *factors[1:]], limits=limits, max_iter=10)
@@ -84,7 +83,7 @@ def test_scaling_normalised_data_changes_only_the_scale(rng):
 def test_all_modes_untransported_is_kl_factorization():
     """Against textbook KL-NMF multiplicative updates, made simultaneous and normalised by hand."""
     problem, (W, H) = random_problem((6, 5), modes=(), graph=False, seed=2)
-    X = problem.tensor.values
+    X = problem.X
     result = fit(problem, [W, H], max_iter=12)
     W, H = W * H.sum(axis=0), H / H.sum(axis=0)
     for _ in range(12):

@@ -7,7 +7,7 @@ import pytest
 
 from gwntf import GNCP, GWNTF, InputError, fit_many
 from gwntf.datasets import load_digits_tensor
-from tests.engines import OTHERS
+from tests.backends import OTHERS
 
 MODELS = {
     "preset": GWNTF.for_clustering(4, max_iter=3),

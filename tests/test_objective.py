@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwntf import objective
-from gwntf.backends import get_backend
-from gwntf.data import other_mode_products, to_simplex
-from gwntf.solver import evaluate
+from gwntf.data import other_mode_product, to_simplex
+from gwntf.solver import Steps, evaluate
 from tests import oracles
 from tests.problems import random_problem
 
@@ -33,9 +32,9 @@ def test_equals_the_triple_loop_that_forms_every_plan(case, graph, seed):
     problem, factors = random_problem(shape, modes=modes, graph=graph, seed=seed, alpha=0.8, beta=1.3)
     dense = problem.graph.toarray() if graph else None
     expected = oracles.objective(
-        problem.tensor.values, factors, problem.loss.costs, 10.0, 0.8, 1.3, dense, problem.graph_reg
+        problem.X, factors, problem.costs, 10.0, 0.8, 1.3, dense, problem.graph_reg
     )
-    terms = evaluate(problem, factors, get_backend("numpy"))
+    terms = evaluate(problem, factors)
     assert math.isclose(terms.total, expected, rel_tol=1e-10)
 
 
@@ -43,9 +42,9 @@ def test_public_function_takes_arrays_and_gives_terms(rng):
     problem, factors = random_problem((4, 3, 2), seed=3)
     graph = problem.graph.toarray()
     terms = objective(
-        problem.tensor.values, factors, problem.loss.costs, reg=0.1, graph=graph, graph_reg=5.0, tol=1e-13
+        problem.X, factors, problem.costs, reg=0.1, graph=graph, graph_reg=5.0, tol=1e-13
     )
-    assert math.isclose(terms.total, evaluate(problem, factors, get_backend("numpy")).total, rel_tol=1e-12)
+    assert math.isclose(terms.total, evaluate(problem, factors).total, rel_tol=1e-12)
     parts = sum(mode.transport + mode.data + mode.model for mode in terms.modes)
     assert math.isclose(terms.total, parts + terms.graph + terms.misfit, rel_tol=1e-12)
     assert math.isclose(terms.graph, oracles.graph_penalty(factors[0], graph, 5.0), rel_tol=1e-12)
@@ -57,14 +56,15 @@ def test_gradient_equals_finite_differences(shape, modes):
     """Gradient b (1 A(-n) - w_n / A(n)), plus mu L A for the samples, as the factor step has it."""
     problem, factors = random_problem(shape, modes=modes, seed=7, zeros=0.0)
     factors = to_simplex(factors)
-    engine = get_backend("numpy")
-    loss, graph = problem.place(engine)
-    found = loss.evaluate(factors)
-    samples, others = found.carried
-    products = [samples, *other_mode_products(others, factors)]
+    steps = Steps(problem)
+    at, _ = steps.first(factors)
+    (graph,) = steps.graph.graphs
+    partial = at.sums["product"][0]
+    products = [other_mode_product(partial, factors, mode) for mode in range(1, len(factors))]
+    products.insert(0, at.kept[0].own / factors[0])
     for mode, factor in enumerate(factors):
         others = [a.sum(axis=0) for n, a in enumerate(factors) if n != mode]
-        gradient = loss.spec.weight * (np.prod(others, axis=0) - products[mode])
+        gradient = problem.loss.weight * (np.prod(others, axis=0) - products[mode])
         if mode == 0:
             gradient = gradient + graph.weight * (graph.degree * factor - graph.matrix @ factor)
         for index in [(0, 0), (1, 2), (factor.shape[0] - 1, 1)]:
@@ -72,25 +72,25 @@ def test_gradient_equals_finite_differences(shape, modes):
             for sign in (1, -1):
                 moved = [a.copy() for a in factors]
                 moved[mode][index] += sign * 1e-5
-                values.append(evaluate(problem, moved, engine).total)
+                values.append(evaluate(problem, moved).total)
             assert math.isclose((values[0] - values[1]) / 2e-5, gradient[index], rel_tol=1e-5, abs_tol=1e-6)
 
 
 def test_missing_entries_leave_the_objective():
     """An entry that was not observed has no mass on either side: the same as cutting it out of its fibers."""
     problem, factors = random_problem((3, 4), modes=(1,), graph=False, seed=1)
-    X = problem.tensor.values.copy()
+    X = problem.X.copy()
     X[:, 2] = np.nan
     keep = [0, 1, 3]
-    holed = objective(X, factors, problem.loss.costs, reg=0.1, missing="ignore", tol=1e-13)
-    cost = problem.loss.costs[1][np.ix_(keep, keep)]
+    holed = objective(X, factors, problem.costs, reg=0.1, missing="ignore", tol=1e-13)
+    cost = problem.costs[1][np.ix_(keep, keep)]
     cut = objective(X[:, keep], [factors[0], factors[1][keep]], (None, cost), reg=0.1, tol=1e-13)
     assert math.isclose(holed.total, cut.total, rel_tol=1e-10)
 
 
 def test_missing_entries_leave_the_kl_loss_too():
     problem, factors = random_problem((3, 4), modes=(), graph=False, seed=1)
-    X = problem.tensor.values.copy()
+    X = problem.X.copy()
     X[:, 2] = np.nan
     keep = [0, 1, 3]
     holed = objective(X, factors, (None, None), missing="ignore")

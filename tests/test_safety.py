@@ -21,8 +21,8 @@ from scipy.sparse import csr_array
 
 from gwntf import GWNTF, NCP, NMF, SWIFT, InputError, neighbor_graph
 from gwntf.geometry import resolve_costs
-from gwntf.data import NonnegativeTensor, chunks
-from tests.engines import needs_torch
+from gwntf.data import DataTensor, sources
+from tests.backends import needs_torch
 
 X = np.random.default_rng(0).random((12, 5, 4))
 
@@ -119,8 +119,8 @@ def test_data_beyond_the_number_type_are_refused_with_what_to_change(model, data
 
 @pytest.mark.parametrize(("scale", "message"), [(1e40, "numbers up to"), (1e-42, "a sample whose largest")])
 def test_data_read_in_blocks_are_held_to_the_same_range(scale, message, tmp_path, monkeypatch):
-    monkeypatch.setattr(chunks, "BLOCK_BYTES", X[:5].nbytes)
-    monkeypatch.setattr(chunks, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(sources, "BLOCK_BYTES", X[:5].nbytes)
+    monkeypatch.setattr(sources, "WHOLE_BYTES", 0)
     far = X.copy()
     far[-1] *= scale
     np.save(tmp_path / "x.npy", far)
@@ -143,7 +143,7 @@ def test_new_samples_beyond_the_number_type_are_refused():
 def test_cosines_do_not_depend_on_the_length_of_the_rows(scale):
     lengths = np.logspace(-4, 4, 12).reshape(-1, 1, 1)
     cost, far = (
-        resolve_costs(("cosine", None, None), NonnegativeTensor(data))[0] for data in (X, X * lengths * scale)
+        resolve_costs(("cosine", None, None), DataTensor.of_array(data))[0] for data in (X, X * lengths * scale)
     )
     np.testing.assert_allclose(far, cost, atol=1e-12)
     for weight in ("binary", "cosine"):

@@ -11,14 +11,20 @@ from scipy.sparse import csr_array
 from gwntf import GWNTF
 from gwntf.core import Status
 from gwntf.backends import get_backend
-from gwntf.geometry import place_graph
-from gwntf.data import NonnegativeTensor
+from gwntf.geometry import cut_graph
+from gwntf.data import DataTensor
 from gwntf.transport import TransportLimits
-from gwntf.updates.graph_term import mm_root, penalty, ratio
+from gwntf.losses.graph import classic_ratio, mm_root, penalty, pull_of
 from tests import oracles
 from tests.problems import fit, random_graph, random_problem
 
-ENGINE = get_backend("numpy")
+NUMPY = get_backend("numpy")
+
+
+def placed_graph(graph, weight):
+    """The graph of all samples as a fit has it."""
+    graphs, _ = cut_graph(graph, weight, [slice(0, graph.shape[0])], np.float64)
+    return graphs[0].on(NUMPY)
 
 
 def test_slip_1_printed_graph_gradient_climbs_the_penalty():
@@ -44,13 +50,13 @@ def test_slip_1_gradient_of_the_printed_term_has_a_factor_four(rng):
     graph, a = random_graph(6, rng), rng.random((6, 2))
     printed = sum(graph[i, j] * ((a[i] - a[j]) ** 2).sum() for i in range(6) for j in range(6))
     laplacian = np.diag(graph.sum(axis=1)) - graph
-    placed = place_graph(csr_array(graph), 3.0, ENGINE, np.float64)
-    assert np.isclose(penalty(ENGINE, a, placed), oracles.graph_penalty(a, graph, 3.0))
+    placed = placed_graph(csr_array(graph), 3.0)
+    assert np.isclose(penalty(NUMPY, a, placed), oracles.graph_penalty(a, graph, 3.0))
     moved = a.copy()
     moved[2, 1] += 1e-6
-    slope = (penalty(ENGINE, moved, placed) - penalty(ENGINE, a, placed)) / 1e-6
+    slope = (penalty(NUMPY, moved, placed) - penalty(NUMPY, a, placed)) / 1e-6
     assert np.isclose(slope, 3.0 * (laplacian @ a)[2, 1], rtol=1e-4)
-    assert np.isclose(printed, 4 * penalty(ENGINE, a, placed) / 3.0)
+    assert np.isclose(printed, 4 * penalty(NUMPY, a, placed) / 3.0)
 
 
 def test_slip_2_psi_n_alone_raises_the_objective():
@@ -66,14 +72,15 @@ def test_slip_2_psi_n_alone_raises_the_objective():
 
 def test_slip_3_ratio_is_no_mm_step_beside_a_kl_term():
     """An entry that the data pull up and the graph holds down: the ratio overshoots, the root does not."""
-    graph = place_graph(csr_array(np.array([[0.0, 1.0], [1.0, 0.0]])), 1e3, ENGINE, np.float64)
+    graph = placed_graph(csr_array(np.array([[0.0, 1.0], [1.0, 0.0]])), 1e3)
     a, w, b = np.array([[1e-6], [1e-6]]), np.array([[1.0], [1e-6]]), 1.0
 
     def value(z):
         return b * (z.sum() - (w * np.log(z)).sum()) + oracles.graph_penalty(z, graph.matrix.toarray(), 1e3)
 
-    assert value(ratio(ENGINE, a, w, b, graph)) > 10 * value(a)
-    assert value(mm_root(ENGINE, a, w, b, graph)) < value(a)
+    pull = pull_of(NUMPY, a, graph, ())
+    assert value(classic_ratio(np, a, w, b, pull)) > 10 * value(a)
+    assert value(mm_root(np, a, w, b, pull)) < value(a)
 
 
 def test_slip_4_tensor_distance_sums_transport_costs_not_inner_products(rng):
@@ -91,8 +98,8 @@ def test_slip_5_without_the_simplex_the_graph_term_can_be_emptied(rng):
     """CP's scale freedom: moving scale from the samples elsewhere keeps the model and shrinks the penalty."""
     problem, factors = random_problem((6, 5, 4), seed=0)
     shrunk = [factors[0] / 100, factors[1] * 100, factors[2]]
-    graph = place_graph(problem.graph, 5.0, ENGINE, np.float64)
-    assert penalty(ENGINE, shrunk[0], graph) < 1e-3 * penalty(ENGINE, factors[0], graph)
+    graph = placed_graph(problem.graph, 5.0)
+    assert penalty(NUMPY, shrunk[0], graph) < 1e-3 * penalty(NUMPY, factors[0], graph)
     np.testing.assert_allclose(oracles.kruskal(shrunk), oracles.kruskal(factors))
 
 
@@ -113,8 +120,7 @@ def test_printed_rule_with_nothing_transported_is_plain_kl_factorization():
 
 def test_a_diverging_fit_keeps_the_last_finite_factors():
     problem, factors = random_problem((8, 4, 3), seed=1, graph_reg=1e8, zeros=0.0)
-    tensor = NonnegativeTensor(problem.tensor.values.astype(np.float32))
-    single = replace(problem, tensor=tensor)
+    single = replace(problem, data=DataTensor.of_array(problem.X.astype(np.float32)))
     result = fit(single, factors, max_iter=200, update="paper")
     assert result.status is Status.DIVERGED
     assert all(np.isfinite(factor).all() for factor in result.factors)

@@ -227,7 +227,11 @@ class InMemory(LocalBlocks):
     """One block with all samples."""
 
     block: Block
-    recordable = True
+
+    @property
+    def recordable(self) -> bool:  # type: ignore[override]
+        """Dense data are all on the device."""
+        return not self.block.sparse
 
     @property
     def sparse(self) -> bool:  # type: ignore[override]

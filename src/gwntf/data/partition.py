@@ -31,7 +31,7 @@ def even_tiles(shape: Sequence[int], entries: int) -> Iterator[slice]:
 
 def even_pieces(size: int, count: int) -> Iterator[slice]:
     """Split 0, ..., size - 1 into at most `count` slices of about equal length."""
-    return pieces(size, -(-size // count))
+    return pieces(size, max(1, -(-size // count)))
 
 
 def pieces(size: int, step: int) -> Iterator[slice]:

@@ -18,7 +18,7 @@ from gwntf.data import sources
 from gwntf.data.block import Block
 from gwntf.data.blocks import LocalBlocks
 from gwntf.data.columns import ColumnBlock, StoredColumns, join_columns
-from gwntf.data.sources import as_block, file_state, read, source_slices
+from gwntf.data.sources import as_block, file_state, source_slices
 
 _LARGE, _LARGE_ENTRIES = 4, 2**22
 """How much larger blocks are for backends that take more entries than this at a time, as those of GPUs do."""
@@ -77,7 +77,7 @@ class Streamed(LocalBlocks):
     def _ready(self, k: int) -> Block:
         """Read a block, bring it to the backend and prepare it."""
         self._check_unchanged()  # reading a mapped file that has become shorter would end the process
-        block = as_block(read(self.source, self.slices[k]), self.backend, self.dtype)
+        block = as_block(sources.read(self.source, self.slices[k]), self.backend, self.dtype)
         for change, given in self.preparations:
             block = change(block, *(argument[k] for argument in given))
         return block

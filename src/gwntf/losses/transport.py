@@ -272,7 +272,9 @@ class _Look:
                 log_u=log_u,
                 warm=warm,
             )
-            costs.append(xp.sum(terms.reshape(3, x.shape[0] if axis else 1, -1), axis=2))
+            if axis > 1:  # fibers along later axes share their place on the first one with others
+                terms = xp.sum(terms.reshape(3, x.shape[0], -1), axis=2)
+            costs.append(terms)
             starts[mode] = log_u
         ratio = target / positive(xp, seen)
         if mask is not None:

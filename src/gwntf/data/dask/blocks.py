@@ -123,10 +123,18 @@ class OnDask(Blocks):
     def collect(self, *sums: Any) -> list[Sums]:
         """Gather all sums at once."""
         waiting = [
-            self.tasks.reduce(work.add_sums, part) if isinstance(part, list) else part for part in sums
+            self.tasks.reduce(work.add_up, self._each(work.sums_of, part)) if isinstance(part, list) else part
+            for part in sums
         ]
         found: list[Sums] = self.tasks.gather(waiting)
         return found
+
+    def _each(self, function: Callable[[Any], Any], parts: Parts) -> list[Future]:
+        """Apply a small function to what every block has, where it is."""
+        near = self._assignment.known
+        return [
+            self.tasks.submit(function, part, near=worker) for part, worker in zip(parts, near, strict=False)
+        ]
 
     def put(self, values: Sequence[Any]) -> Parts:
         """Send the values, each to the worker of its block."""
@@ -137,12 +145,12 @@ class OnDask(Blocks):
 
     def take(self, parts: Parts) -> list[Any]:
         """Gather what blocks keep, in NumPy arrays."""
-        found: list[Any] = self.tasks.gather([self.tasks.submit(work.on_host, part) for part in parts])
+        found: list[Any] = self.tasks.gather(self._each(work.on_host, parts))
         return found
 
     def rows(self, kept: Parts) -> Array:
         """Gather A(1)."""
-        return np.concatenate(self.tasks.gather([self.tasks.submit(work.host_rows, part) for part in kept]))
+        return np.concatenate(self.tasks.gather(self._each(work.host_rows, kept)))
 
     def neighbour_rows(self, wanted: Wanted, kept: Parts) -> Parts:
         """Take the rows out where they are."""
@@ -176,7 +184,7 @@ class OnDask(Blocks):
     ) -> tuple[Any, Any, Parts]:
         """Submit one task for every block of columns."""
         sent, shared = self._sent(function), self.tasks.put([self.backend.to_numpy(part) for part in rest])
-        rows = self.tasks.submit(work.join_rows, list(kept))
+        rows = self.tasks.submit(work.join_rows, self._each(work.host_rows, kept))
         before = [None] * len(self._columns) if state is None else state
         done = [
             self.tasks.submit(
@@ -184,15 +192,13 @@ class OnDask(Blocks):
             )
             for block, own, near in zip(self._columns, before, self._assignment.known, strict=False)
         ]
-        whole = self.tasks.reduce(work.add_products, done)
+        whole = self.tasks.reduce(work.add_up, self._each(work.product_of, done))
         split = [self.tasks.submit(work.slice_rows, whole, part) for part in self.slices]
-        return done, self.tasks.submit(work.join_sums, done), split
+        return done, self.tasks.submit(work.join_sums, self._each(work.sums_of, done)), split
 
     def column_counts(self) -> list[int]:
         """Count the columns of every block of columns."""
-        counts: list[int] = self.tasks.gather(
-            [self.tasks.submit(work.count_columns, block) for block in self._columns]
-        )
+        counts: list[int] = self.tasks.gather(self._each(work.count_columns, self._columns))
         return counts
 
     def detached(self, parts: Parts) -> Parts:

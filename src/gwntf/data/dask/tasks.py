@@ -59,13 +59,12 @@ class Tasks:
         return self.submit(_identity, value, near=near, name="put")
 
     def reduce(self, function: Callable[[Sequence[Any]], Any], futures: Sequence[Future]) -> Future:
-        """Combine values, a few at a time, by a tree of tasks; the function also takes its own results."""
+        """Combine values, a few at a time, by a tree of tasks."""
         level = list(futures)
-        while True:
+        while len(level) > 1:
             groups = [level[start : start + _FAN] for start in range(0, len(level), _FAN)]
-            level = [self.submit(function, group) for group in groups]
-            if len(level) == 1:
-                return level[0]
+            level = [group[0] if len(group) == 1 else self.submit(function, group) for group in groups]
+        return level[0]
 
     def gather(self, futures: Any) -> Any:
         """Bring the values of futures here."""

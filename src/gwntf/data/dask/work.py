@@ -128,28 +128,31 @@ def on_host(part: Any) -> Any:
     return _here(part, get_backend("numpy"))
 
 
-def add_sums(parts: Sequence[Any]) -> Sums:
-    """Add up sums of blocks, or of groups of blocks."""
-    total: Any = reduce(add, (part.sums if isinstance(part, Result) else part for part in parts))
-    return cast(Sums, total)
+def sums_of(result: Result) -> Any:
+    """Take the sums of a block, so that nothing else of it travels."""
+    return result.sums
 
 
-def join_sums(parts: Sequence[Result]) -> Sums:
+def product_of(result: Result) -> Any:
+    """Take the rows that a block of columns has for all samples."""
+    return result.product
+
+
+def add_up(parts: Sequence[Any]) -> Any:
+    """Add up sums or rows."""
+    return reduce(add, parts)
+
+
+def join_sums(parts: Sequence[Sums]) -> Sums:
     """Add up sums of blocks of columns; products with one row per column are joined."""
     joined = Sums()
-    for name in parts[0].sums or ():
-        values: list[Any] = [part.sums[name] for part in parts if part.sums is not None]
+    for name in parts[0]:
+        values = [part[name] for part in parts]
         if isinstance(values[0], Sums) and 0 in values[0]:
             joined[name] = Sums({0: np.concatenate([value[0] for value in values])})
         else:
             joined[name] = reduce(add, values)
     return joined
-
-
-def add_products(parts: Sequence[Any]) -> FloatArray:
-    """Add up the rows that blocks of columns have for all samples."""
-    total: Any = reduce(add, (part.product if isinstance(part, Result) else part for part in parts))
-    return cast(FloatArray, total)
 
 
 def host_rows(part: Any) -> FloatArray:
@@ -158,9 +161,9 @@ def host_rows(part: Any) -> FloatArray:
     return cast(FloatArray, kept.rows)
 
 
-def join_rows(parts: Sequence[Any]) -> FloatArray:
-    """A(1) of all samples."""
-    return np.concatenate([host_rows(part) for part in parts])
+def join_rows(parts: Sequence[FloatArray]) -> FloatArray:
+    """Return A(1) of all samples."""
+    return np.concatenate(parts)
 
 
 def take_rows(part: Any, which: Any) -> FloatArray:

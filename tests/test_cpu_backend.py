@@ -1,4 +1,4 @@
-"""What is special to the compiled engine: powers to a few ulp, tiles, threads, compilation."""
+"""What is special to the compiled backend: powers to a few ulp, tiles, threads, compilation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gwntf.backends.cpu.powers import JIT, divide_by_powers, exp2_of, log2_of
 from gwntf.backends.cpu.products import T, tile_width
 from gwntf.backends.cpu.threads import Threads
 from gwntf.geometry import build_kernel, grid_cost
-from tests.engines import REFERENCE, transport
+from tests.backends import REFERENCE, transport
 
 CPU = get_backend("cpu")
 
@@ -160,7 +160,7 @@ def test_threads_do_not_change_a_bit(rng):
     np.testing.assert_array_equal(*results)
 
 
-def test_without_numba_the_engine_says_what_to_install(monkeypatch):
+def test_without_numba_the_backend_says_what_to_install(monkeypatch):
     monkeypatch.setattr(registry_module, "find_spec", lambda name: None)
     with pytest.raises(MissingLibraryError, match="pip install numba"):
         get_backend("cpu")
@@ -172,8 +172,8 @@ def test_long_grids_are_transported_in_narrow_tiles():
     kernel = build_kernel(grid_cost(1500), 0.05, CPU, np.float64)
     assert tile_width(kernel.form(), 1500) < T
     (found, _), (expected, _) = (
-        transport(engine, grid_cost(1500), x, y, Relaxation(0.05, 1, 1), max_iter=6, tol=0, dtype=np.float64)
-        for engine in (CPU, REFERENCE)
+        transport(backend, grid_cost(1500), x, y, Relaxation(0.05, 1, 1), max_iter=6, tol=0, dtype=np.float64)
+        for backend in (CPU, REFERENCE)
     )
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
@@ -244,8 +244,8 @@ def test_errors_in_threads_are_let_go():
 
 
 def test_compiled_copies_know_all_their_sources(tmp_path, monkeypatch):
-    """A change in any file of the compiled engine gives another number, and so another copy on disk."""
-    folder = tmp_path / "engines" / "cpu"
+    """A change in any file of the compiled backend gives another number, and so another copy on disk."""
+    folder = tmp_path / "backends" / "cpu"
     shutil.copytree(Path(sources.__file__).parent, folder)
     shutil.copy(Path(sources.__file__).parent.parent / "forms.py", folder.parent / "forms.py")
     monkeypatch.setattr(sources, "__file__", str(folder / "sources.py"))
@@ -259,7 +259,7 @@ def test_compiled_copies_know_all_their_sources(tmp_path, monkeypatch):
         first = second
 
 
-def test_auto_is_the_compiled_engine_where_there_is_one(monkeypatch):
+def test_auto_is_the_compiled_backend_where_there_is_one(monkeypatch):
     assert get_backend("auto").name == "cpu"
     monkeypatch.setattr(registry_module, "find_spec", lambda name: None)
     assert get_backend("auto").name == "numpy"

@@ -1,4 +1,4 @@
-"""What is special to the torch engine: tensors in and out, devices, precision, memory that runs out."""
+"""What is special to the torch backend: tensors in and out, devices, precision, memory that runs out."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gwntf.core import MissingLibraryError
 from gwntf.datasets import load_digits_tensor
 from gwntf.backends import get_backend, registry
 from gwntf.model_selection import stability_curve
-from gwntf.losses import sweep as sweep_module
+from gwntf.losses import transport as transport_module
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from gwntf.backends.torch import backend as engine_module  # noqa: E402
+from gwntf.backends.torch import backend as backend_module  # noqa: E402
 from gwntf.backends.torch import memory, sparse  # noqa: E402
 
 
@@ -125,7 +125,7 @@ def test_holes_are_filled_in_what_was_given():
 
 
 @pytest.mark.parametrize("engine", ["numpy", "cpu"])
-def test_engines_of_the_host_also_give_tensors_back(engine):
+def test_backends_of_the_host_also_give_tensors_back(engine):
     X = digits()
     found = small(engine=engine).fit(torch.from_numpy(X))
     expected = small(engine=engine).fit(X)
@@ -243,7 +243,7 @@ def test_devices_beyond_the_last_are_refused(monkeypatch):
         (torch.ones(3, 2, dtype=torch.complex64), "X: got entries of type torch.complex64"),
         (torch.tensor([[1.0, torch.inf], [1, 1]]), "X: got infinite entries"),
         (torch.tensor([[1.0, torch.nan], [1, 1]]), "X: got 1 NaN entries"),
-        (torch.tensor([[1.0, -2], [1, 1]]), "X: got negative entries \\(smallest -2\\)"),
+        (torch.tensor([[1.0, -2], [1, 1]]), "X: got 1 negative entries \\(smallest -2\\)"),
         (torch.tensor([[1e300, 1], [1, 1]], dtype=torch.float64), "X: got numbers up to 1e\\+300"),
     ],
 )
@@ -264,7 +264,7 @@ def test_new_samples_of_another_shape_are_refused():
         model.inverse_transform(torch.full((3, 4), torch.nan))
 
 
-def test_without_torch_the_engine_says_what_to_install(monkeypatch):
+def test_without_torch_the_backend_says_what_to_install(monkeypatch):
     monkeypatch.setattr(registry, "find_spec", lambda name: None)
     with pytest.raises(MissingLibraryError, match="pip install torch"):
         get_backend("torch")
@@ -291,10 +291,10 @@ def test_precision_is_set_inside_and_restored_outside(precision, now, once):
     flags, device = torch.backends.cuda.matmul, types.SimpleNamespace(type="cuda")
     flag, value = ("fp32_precision", now) if hasattr(flags, "fp32_precision") else ("allow_tf32", once)
     before = getattr(flags, flag)
-    with engine_module._precision(device, precision):
+    with backend_module._precision(device, precision):
         assert getattr(flags, flag) == value
     assert getattr(flags, flag) == before
-    with pytest.raises(KeyError), engine_module._precision(device, precision):
+    with pytest.raises(KeyError), backend_module._precision(device, precision):
         raise KeyError
     assert getattr(flags, flag) == before
 
@@ -336,15 +336,15 @@ def test_a_fit_short_of_memory_ends_where_one_with_enough_ends(failing_from, rto
         X[5, 3] = np.nan
     options = {"engine": "torch", "dtype": "float64", "missing": "ignore"}
     expected = small(**options).fit(X)
-    usual, calls = sweep_module.transport_mode, []
+    usual, calls = transport_module.transport_mode, []
 
-    def short(engine, kernel, data, *args, **kwargs):
+    def short(backend, kernel, data, *args, **kwargs):
         calls.append(np.prod(data.shape))
         if len(calls) > failing_from and calls[-1] > 2000:
             raise shortage()
-        return usual(engine, kernel, data, *args, **kwargs)
+        return usual(backend, kernel, data, *args, **kwargs)
 
-    monkeypatch.setattr(sweep_module, "transport_mode", short)
+    monkeypatch.setattr(transport_module, "transport_mode", short)
     found = small(**options).fit(X)
     assert max(calls) > 2000 >= max(calls[-6:])
     np.testing.assert_allclose(found.embedding_, expected.embedding_, rtol=rtol)
@@ -355,7 +355,7 @@ def test_where_nothing_fits_the_error_names_the_sizes(monkeypatch):
     def never(*args, **kwargs):
         raise shortage()
 
-    monkeypatch.setattr(sweep_module, "transport_mode", never)
+    monkeypatch.setattr(transport_module, "transport_mode", never)
     message = (
         r"cpu has too little memory for X of shape \(60, 8, 8\): its 3840 entries take .* 1/32 .* 2.00 GiB"
     )
@@ -365,8 +365,8 @@ def test_where_nothing_fits_the_error_names_the_sizes(monkeypatch):
 
 
 def test_memory_that_the_host_refuses_is_told_as_well():
-    engine = get_backend("torch")
-    with pytest.raises(DeviceMemoryError, match="can't allocate memory"), engine.session(torch.ones(2, 2)):
+    backend = get_backend("torch")
+    with pytest.raises(DeviceMemoryError, match="can't allocate memory"), backend.session(torch.ones(2, 2)):
         torch.empty(2**60, dtype=torch.uint8)
 
 
