@@ -57,7 +57,7 @@ def test_what_the_page_adds_passes_its_own_tests(followed):
     copy, touched = followed
     tests = [path for path in touched if path.startswith("tests/")]
     printed = run(copy, "pytest", "-q", "-p", "no:cacheprovider", "--doctest-modules", *tests, touched[2])
-    assert re.search(r"9 passed", printed), printed
+    assert re.search(r"19 passed", printed), printed
 
 
 def test_what_the_page_adds_is_as_clean_as_the_library(followed):

@@ -13,6 +13,7 @@ import gwntf.estimators.parts as parts
 import gwntf.geometry.costs as costs_module
 import gwntf.solver.long_costs as long_costs
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, GwntfWarning, fit_many
+from gwntf.backends.numpy_backend import NumpyBackend
 from gwntf.core import (
     CoarseKernelWarning,
     DisconnectedGraphWarning,
@@ -111,7 +112,7 @@ def test_counts_with_a_heavy_tail_are_ordinary():
 
 def test_a_long_mode_of_all_pairs_is_told_with_its_size(monkeypatch):
     """No near-far kernel is ever coarser than its tolerance: where none is fine enough all pairs are held."""
-    monkeypatch.setattr(type(GWNTF(engine="numpy")._engine(X)), "long_fibers", 15)
+    monkeypatch.setattr(NumpyBackend, "long_fibers", 15)
     for module in (parts, long_costs, costs_module):
         monkeypatch.setattr(module, "SAMPLE_MODE_LIMIT", 15)
     model = GWNTF(3, costs=("cosine", None, None), kernel_tol=1e-9, max_iter=3, tol=0, engine="numpy")

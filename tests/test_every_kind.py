@@ -1,0 +1,139 @@
+"""Every loss gives the same fit on every kind of data and every backend as on dense data in memory with NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from gwntf import GNCP, GNMF, GWNTF, NCP, SDNMF
+from gwntf.data import sources
+from gwntf.estimators.parts import FixedLoss, Graph, Tensor
+from gwntf.losses import Entrywise
+from tests.backends import needs_torch
+
+sparse = pytest.importorskip("sparse")
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+SHAPE = (23, 6, 5)
+FEW = {"max_iter": 4, "tol": 0, "random_state": 0}
+GRID = [None, "grid", "grid"]
+
+
+class Cauchy(Entrywise):
+    """log(x^ + 1) - x / (x^ + 1): a custom loss that must see zeros."""
+
+    def value(self, xp, x, model):
+        return xp.log(model + 1) + (x + 1) / (model + 1)
+
+    def attraction(self, xp, x, model):
+        return (x + 1) / (model + 1) ** 2
+
+    def repulsion(self, xp, x, model):
+        return 1 / (model + 1)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Custom(Graph, Tensor, FixedLoss):
+    loss = Cauchy()
+
+
+LOSSES = {
+    "transport of every mode, a graph": GWNTF(3, graph_reg=1.0, **FEW),
+    "transport without the samples": GWNTF(3, costs=GRID, graph_reg=2.0, inner_iter=2, **FEW),
+    "transport of the samples alone": GWNTF(3, costs=["cosine", None, None], graph_reg=0, **FEW),
+    "adaptive scalings": GWNTF(3, transport_max_iter="auto", update="multiplicative", **FEW),
+    "the printed algorithm": GWNTF(3, update="paper", graph_reg=0, **FEW),
+    "transport over all entries": SDNMF(3, **FEW),
+    "KL": GWNTF(3, costs=[None] * 3, graph_reg=1.0, **FEW),
+    "least squares": NCP(3, init="nndsvd", **FEW),
+    "least squares, a graph": GNCP(3, graph_weight="cosine", **FEW),
+    "least squares of a matrix": GNMF(3, **FEW),
+    "custom": Custom(3, graph_reg=1.0, **FEW),
+}
+
+
+def samples():
+    rng = np.random.default_rng(0)
+    return rng.random(SHAPE) * (rng.random(SHAPE) < 0.5) + 0.05 * (np.arange(SHAPE[-1]) == 0)
+
+
+def as_memmap(X, folder):
+    np.save(folder / "x.npy", X)
+    return np.load(folder / "x.npy", mmap_mode="r")
+
+
+KINDS = {
+    "dense": lambda X, folder: X,
+    "sparse": lambda X, folder: sparse.COO(X),
+    "memmap": as_memmap,
+    "dask": lambda X, folder: da.from_array(X, chunks=((5, 9, 9), 4, -1)),
+    "dask of sparse chunks": lambda X, folder: da.from_array(sparse.COO(X), chunks=(9, 6, 5), asarray=False),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Seven samples of thirty float64 numbers."""
+    monkeypatch.setattr(sources, "BLOCK_BYTES", 7 * 30 * 8)
+    monkeypatch.setattr(sources, "WHOLE_BYTES", 0)
+
+
+@pytest.fixture(scope="module")
+def reference():
+    found = {}
+
+    def fitted(name):
+        if name not in found:
+            found[name] = clone(LOSSES[name]).set_params(engine="numpy").fit(samples())
+        return found[name]
+
+    return fitted
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers that are threads of this process."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.Client(processes=False, set_as_default=False, **options) as client:
+        yield client
+
+
+def assert_same(found, wanted, given):
+    np.testing.assert_allclose(found.objective_curve_, wanted.objective_curve_, rtol=1e-9)
+    for one, other in zip(found.factors_, wanted.factors_, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    assert found.reconstruction_err_ == pytest.approx(wanted.reconstruction_err_, rel=1e-9)
+    np.testing.assert_allclose(found.transform(given), wanted.transform(samples()), rtol=1e-9, atol=1e-12)
+    assert found.score(given) == pytest.approx(wanted.score(samples()), rel=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpu", pytest.param("torch", marks=needs_torch)])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_on_every_kind_and_backend(name, kind, engine, reference, tmp_path):
+    given = KINDS[kind](samples(), tmp_path)
+    found = clone(LOSSES[name]).set_params(engine=engine, dtype="float64").fit(given)
+    assert_same(found, reference(name), given)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_on_a_cluster(name, kind, reference, client, tmp_path):
+    given = KINDS[kind](samples(), tmp_path)
+    with client.as_current():
+        found = clone(LOSSES[name]).set_params(engine="dask").fit(given)
+        assert_same(found, reference(name), given)
+
+
+@needs_torch
+@pytest.mark.parametrize("kind", ["dense", "dask of sparse chunks"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_on_a_cluster_whose_workers_use_torch(name, kind, reference, client, tmp_path):
+    given = KINDS[kind](samples(), tmp_path)
+    with client.as_current():
+        model = clone(LOSSES[name]).set_params(engine="dask", device="cpu", dtype="float64")
+        assert_same(model.fit(given), reference(name), given)
