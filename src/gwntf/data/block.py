@@ -78,7 +78,6 @@ class Look(Protocol):
         axes : mapping
             For every mode to be transported, the axis of x along which it lies.
         """
-        ...
 
 
 class Swept(NamedTuple):
@@ -113,104 +112,81 @@ class Block(Protocol):
     @property
     def backend(self) -> Backend:
         """Owner of the arrays."""
-        ...
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Samples first."""
-        ...
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """NumPy dtype of the entries."""
-        ...
 
     @property
     def complete(self) -> bool:
         """Whether every entry was observed."""
-        ...
 
     # --- other forms of the same samples ---
 
     def on(self, backend: Backend) -> Self:
         """Return the same block on another backend."""
-        ...
 
     def astype(self, dtype: Any) -> Self:
         """Return the same block in another number type."""
-        ...
 
     def reshape(self, sample_shape: Sequence[int]) -> Self:
         """Return the same samples under another shape of one sample."""
-        ...
 
     def divided(self, scale: Array) -> Self:
         """Divide every sample by its scale."""
-        ...
 
     def without_nan(self) -> Self:
         """Mark NaN as not observed and put zero there."""
-        ...
 
     def select(self, samples: slice) -> Self:
         """Return some of the samples."""
-        ...
 
     def batches(self, entries: int) -> Iterator[slice]:
         """Split the samples into batches on which work takes memory for about so many entries."""
-        ...
 
     # --- quantities, block by block ---
 
     def summary(self) -> Summary:
         """Describe the entries, for `checks`."""
-        ...
 
     def sums(self) -> Array:
         """Sum of every sample, in float64."""
-        ...
 
     def norms(self, power: int) -> Array:
         """Norm of every sample in float64, as if the missing entries were like those observed."""
-        ...
 
     def half_squares(self) -> Array:
         """1/2 |x|^2 of every sample, in float64."""
-        ...
 
     def observed_sums(self, others: FloatArray) -> Array:
         """Multiply which entries were observed, one row per sample, with a matrix of one row per entry of a sample."""
-        ...
 
     def error_and_size(self, model: KruskalRows) -> tuple[float, float]:
         """|X - X^| and |X| over the observed entries."""
-        ...
 
     def filled(self, model: KruskalRows) -> Array:
         """Return the entries with those of the model where nothing was observed."""
-        ...
 
     # --- on the host, in float64 ---
 
     def host_rows(self) -> NDArray[Any] | csr_array:
         """Return one row per sample, dense or sparse, on the host in the number type of the block."""
-        ...
 
     def wide_rows(self) -> Iterator[tuple[slice, Any]]:
         """Give batches of samples as rows, dense or sparse, on the host in float64."""
-        ...
 
     def wide_slices(self, mode: int) -> Iterator[Any]:
         """Give batches of samples as unfoldings X_(n), dense or sparse, on the host in float64."""
-        ...
 
     def columns(self) -> Any:
         """Return X_(1) by its columns, a `columns.ColumnBlock`; the block has all samples."""
-        ...
 
     def split_columns(self, parts: Sequence[slice]) -> list[Any]:
         """Return the part of X_(1) in every slice of its columns, for `columns`."""
-        ...
 
     # --- one pass of a fit ---
 
@@ -240,15 +216,12 @@ class Block(Protocol):
         zeros : bool
             Whether entries must be compared where data are zero. If not, sparse blocks leave them out.
         """
-        ...
 
     def row_product(self, rest: Sequence[Array]) -> Array:
         """X_(1) A(-1)."""
-        ...
 
     def sum_products(self, a: Array, rest: Sequence[Array], mode: int) -> Products:
         """Products over the samples of X itself, at least for the given mode."""
-        ...
 
     def ratio_step(
         self, a: Array, rest: Sequence[Array], attraction: Array | None, denominator: Array
@@ -258,8 +231,6 @@ class Block(Protocol):
         Returns the new rows, the products over the samples with them for the mode after the samples, and
         <new rows, X_(1) A(-1)> in float64: all from one reading of the data where they are dense.
         """
-        ...
 
     def fiber_count(self, mode: int) -> int:
         """Length of the first axis of all tiles along a mode, one after the other: samples, or nonzero fibers."""
-        ...

@@ -34,7 +34,6 @@ class State(Protocol):
 
     def on(self, backend: Backend) -> State:
         """Return a copy on a backend, or on the host if that is NumPy's."""
-        ...
 
 
 class Kept(NamedTuple):
@@ -165,32 +164,25 @@ class LocalBlocks(Blocks):
     def run(
         self, function: Callable[..., Any], rest: Sequence[Array], *parts: Parts, **options: Any
     ) -> tuple[Parts, Any]:
-        """Call the function block after block."""
         found = self.stream(lambda block, *own: function(block, rest, *own, **options), *parts)
         return _kept_and_sums(found)
 
     def apply(self, function: Callable[..., Any], *parts: Parts, **options: Any) -> tuple[Parts, Any]:
-        """Call the function for every block."""
         return _kept_and_sums(function(self.backend, *own, **options) for own in zip(*parts, strict=True))
 
     def collect(self, *sums: Any) -> list[Sums]:
-        """Return the sums, which are here."""
         return list(sums)
 
     def put(self, values: Sequence[Any]) -> Parts:
-        """Bring the values to the backend."""
         return [value.on(self.backend) for value in values]
 
     def take(self, parts: Parts) -> list[Any]:
-        """Return the values: arrays are brought to the host where they are written."""
         return list(parts)
 
     def rows(self, kept: Parts) -> Array:
-        """Join the rows of the blocks."""
         return kept[0].rows if len(kept) == 1 else self.backend.xp.concat([part.rows for part in kept])
 
     def neighbour_rows(self, wanted: Wanted, kept: Parts) -> Parts:
-        """Take the rows out of those of the other blocks."""
         return [
             [kept[block].rows[self.backend.asarray(rows)] for block, rows in needed.items()]
             for needed in wanted
@@ -199,13 +191,11 @@ class LocalBlocks(Blocks):
     def run_columns(
         self, function: Callable[..., Any], rest: Sequence[Array], state: Any, kept: Parts, **options: Any
     ) -> tuple[Any, Any, Parts]:
-        """Call the function once, with all columns."""
         before = None if state is None else state[0]
         after, sums, product = function(self.column_block, rest, before, self.rows(kept), **options)
         return [after], sums, [product[part] for part in self.slices]
 
     def column_counts(self) -> list[int]:
-        """Count the columns."""
         return [self.column_block.fiber_count(0)]
 
     @property
@@ -235,7 +225,6 @@ class InMemory(LocalBlocks):
 
     @property
     def sparse(self) -> bool:  # type: ignore[override]
-        """Whether the block is sparse."""
         return self.block.sparse
 
     @property
@@ -245,7 +234,6 @@ class InMemory(LocalBlocks):
 
     @property
     def backend(self) -> Backend:  # type: ignore[override]
-        """That of the block."""
         return self.block.backend
 
     @property
@@ -254,15 +242,12 @@ class InMemory(LocalBlocks):
         return [slice(0, self.block.shape[0])]
 
     def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
-        """Call the function with the block."""
         yield function(self.block, *(argument[0] for argument in arguments))
 
     def prepared(self, function: Callable[..., Block], *arguments: Sequence[Any]) -> InMemory:
-        """Make the new block now."""
         return InMemory(function(self.block, *(argument[0] for argument in arguments)))
 
     @cached_property
     def column_block(self) -> ColumnBlock:
-        """The columns of the block."""
         columns: ColumnBlock = self.block.columns()
         return columns

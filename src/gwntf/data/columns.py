@@ -27,18 +27,15 @@ class ColumnBlock(Protocol):
     @property
     def backend(self) -> Backend:
         """Who computes with them."""
-        ...
 
     def sweep_samples_axis(self, look: Look, a: Array, rest: Sequence[Array]) -> Swept:
         """Compare whole columns with the model of all of A(1) and the other factors.
 
         Costs and mass are sums over the columns; products are those of `Block.sweep`.
         """
-        ...
 
     def fiber_count(self, mode: int) -> int:
         """Count the columns, or the nonzero ones."""
-        ...
 
 
 class _Columns(ABC):
@@ -101,15 +98,12 @@ class DenseColumns(_Columns):
     first: int = 0
 
     def fiber_count(self, mode: int) -> int:  # noqa: ARG002
-        """Count the columns."""
         return int(self.values.shape[1])
 
     def step(self) -> int:
-        """Return the preferred number of the backend."""
         return self.backend.tile_columns(self.values.shape[0])
 
     def read(self, columns: slice) -> tuple[Array, Array | None]:
-        """Copy some columns."""
         x = self.backend.xp.asarray(self.values[:, columns], copy=True)
         return x, None if self.observed is None else self.observed[:, columns]
 
@@ -136,17 +130,14 @@ class StoredColumns(_Columns):
     block_bytes: int
 
     def fiber_count(self, mode: int) -> int:  # noqa: ARG002
-        """Count the columns."""
         return int(self.file.shape[0])
 
     def step(self) -> int:
-        """Return the preferred number of the backend, but no more than a block has."""
         length = int(self.file.shape[1])
         most = self.block_bytes // (length * int(self.file.dtype.itemsize))
         return max(1, min(self.backend.tile_columns(length), most))
 
     def read(self, columns: slice) -> tuple[Array, Array | None]:
-        """Read some columns."""
         x = self.backend.asarray(np.ascontiguousarray(self.file[columns].T))
         if self.complete:
             return x, None

@@ -53,23 +53,19 @@ class DenseBlock:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Samples first."""
         return tuple(self.values.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy dtype of the entries."""
         kind: np.dtype[Any] = self.backend.dtype(self.values)
         return kind
 
     @property
     def complete(self) -> bool:
-        """Whether every entry was observed."""
         return self.observed is None
 
     @cached_property
     def rows(self) -> Array:
-        """One row per sample."""
         return self.values.reshape(self.shape[0], -1)
 
     @cached_property
@@ -82,7 +78,6 @@ class DenseBlock:
         return replace(self, values=change(self.values), observed=observed)
 
     def on(self, backend: Backend) -> DenseBlock:
-        """Return the same block on another backend."""
         return replace(self._of_both(backend.asarray), backend=backend)
 
     @property
@@ -95,20 +90,16 @@ class DenseBlock:
         return replace(self._of_both(self.backend.to_numpy), backend=get_backend("numpy"))
 
     def astype(self, dtype: Any) -> DenseBlock:
-        """Return the same block in another number type."""
         return replace(self, values=self.backend.asarray(self.values, dtype))
 
     def reshape(self, sample_shape: Sequence[int]) -> DenseBlock:
-        """Return the same samples under another shape of one sample."""
         return self._of_both(lambda array: array.reshape(self.shape[0], *sample_shape))
 
     def divided(self, scale: Array) -> DenseBlock:
-        """Divide every sample by its scale."""
         scale = self.backend.asarray(scale).reshape(-1, *(1,) * (len(self.shape) - 1))
         return replace(self, values=self.values / scale)
 
     def without_nan(self) -> DenseBlock:
-        """Mark NaN as not observed and put zero there."""
         xp, values = self.backend.xp, self.values
         holes = xp.isnan(values)
         if not bool(xp.any(holes)):
@@ -116,11 +107,9 @@ class DenseBlock:
         return replace(self, values=xp.where(holes, xp.zeros_like(values), values), observed=~holes)
 
     def select(self, samples: slice) -> DenseBlock:
-        """Return some of the samples."""
         return self._of_both(lambda array: array[samples])
 
     def batches(self, entries: int) -> Iterator[slice]:
-        """Split the samples into batches of about so many entries."""
         return pieces(self.shape[0], max(1, entries // max(1, math.prod(self.shape[1:]))))
 
     def _tiles(self) -> Iterator[slice]:
@@ -133,7 +122,6 @@ class DenseBlock:
         return self.backend.xp.concat(self.backend.map(visit, tiles))
 
     def summary(self) -> Summary:
-        """Describe the entries, for `checks`."""
         xp, rows = self.backend.xp, self.rows
         tops, smallest = xp.max(rows, axis=1), float(xp.min(rows))
         if smallest >= 0:
@@ -150,7 +138,6 @@ class DenseBlock:
         )
 
     def sums(self) -> Array:
-        """Sum of every sample, in float64."""
         xp = self.backend.xp
         return xp.sum(self.backend.asarray(self.rows), axis=1, dtype=xp.float64)
 
@@ -173,7 +160,6 @@ class DenseBlock:
         return norms
 
     def half_squares(self) -> Array:
-        """1/2 |x|^2 of every sample, in float64."""
         xp = self.backend.xp
 
         def visit(tile: slice) -> Array:
@@ -183,14 +169,12 @@ class DenseBlock:
         return self._joined(visit, self._even_tiles())
 
     def observed_sums(self, others: FloatArray) -> Array:
-        """Multiply which entries were observed, one row per sample, with a matrix of one row per entry of a sample."""
         xp, seen, placed = self.backend.xp, self.seen, self.backend.asarray(others)
         if seen is None:
             return xp.zeros_like(self.rows[:, :1], dtype=placed.dtype) + xp.sum(placed, axis=0)
         return self._joined(lambda tile: xp.astype(seen[tile], placed.dtype) @ placed, self._tiles())
 
     def error_and_size(self, model: KruskalRows) -> tuple[float, float]:
-        """|X - X^| and |X| over the observed entries."""
         xp = self.backend.xp
 
         def visit(tile: slice) -> tuple[float, float]:
@@ -204,7 +188,6 @@ class DenseBlock:
         return math.hypot(*errors), math.hypot(*sizes)
 
     def filled(self, model: KruskalRows) -> Array:
-        """Return the entries with those of the model where nothing was observed."""
         xp, observed = self.backend.xp, self.observed
         filled = xp.asarray(self.values, copy=True)
         if observed is None:
@@ -217,28 +200,23 @@ class DenseBlock:
         return filled
 
     def host_rows(self) -> NDArray[Any]:
-        """Return one row per sample on the host in the number type of the block."""
         rows: NDArray[Any] = self.host.rows
         return rows
 
     def wide_rows(self) -> Iterator[tuple[slice, FloatArray]]:
-        """Give batches of samples as rows on the host in float64."""
         rows = self.host_rows()
         return ((part, rows[part].astype(np.float64, copy=False)) for part in self.batches(_WIDE_ENTRIES))
 
     def wide_slices(self, mode: int) -> Iterator[FloatArray]:
-        """Give batches of samples as unfoldings X_(n) on the host in float64."""
         values = self.host.values
         return (
             unfold(values[part].astype(np.float64, copy=False), mode) for part in self.batches(_WIDE_ENTRIES)
         )
 
     def columns(self) -> DenseColumns:
-        """Return X_(1) by its columns."""
         return DenseColumns(self.rows, self.seen, self.backend)
 
     def split_columns(self, parts: Sequence[slice]) -> list[DensePart]:
-        """Return the part of X_(1) in every slice of its columns."""
         rows, seen = self.host.rows, self.host.seen
         return [
             DensePart(np.ascontiguousarray(rows[:, part]), None if seen is None else seen[:, part])
@@ -256,7 +234,7 @@ class DenseBlock:
         sums: bool = True,
         zeros: bool = True,  # noqa: ARG002
     ) -> Swept:
-        """Compare the block with the model, a tile of samples at a time; the model is never formed as a whole."""
+        """Compare a tile of samples at a time; the model is never formed as a whole."""
         backend, other = self.backend, khatri_rao(rest)
         axes = {mode: mode for mode in modes}
 
@@ -284,19 +262,16 @@ class DenseBlock:
         )
 
     def row_product(self, rest: Sequence[Array]) -> Array:
-        """X_(1) A(-1)."""
         other = khatri_rao(rest)
         return self._joined(lambda tile: self.rows[tile] @ other, self._even_tiles())
 
     def sum_products(self, a: Array, rest: Sequence[Array], mode: int) -> Products:  # noqa: ARG002
-        """X_(1)' A(1), from which the products of all modes follow."""
         parts = self.backend.map(lambda tile: self.rows[tile].T @ a[tile], self._even_tiles())
         return Sums({0: reduce(add, parts)})
 
     def ratio_step(
         self, a: Array, rest: Sequence[Array], attraction: Array | None, denominator: Array
     ) -> tuple[Array, Products, Array]:
-        """Move rows of A(1) by the ratio; see `block.Block`."""
         backend, other = self.backend, khatri_rao(rest)
         step = backend.row_step(other) or partial(_ratio_step, backend, other)
 
@@ -309,7 +284,6 @@ class DenseBlock:
         return backend.xp.concat(moved), Sums({0: reduce(add, sums)}), reduce(add, cross)
 
     def fiber_count(self, mode: int) -> int:  # noqa: ARG002
-        """Count the samples: tiles along every mode are tiles of samples."""
         return self.shape[0]
 
 

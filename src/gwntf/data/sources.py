@@ -43,7 +43,12 @@ def is_sparse(X: Any) -> bool:
 
 def is_source(X: Any) -> bool:
     """Whether this is a `numpy.memmap`, a zarr array or a Dask array."""
-    return isinstance(X, np.memmap) or _is_of("zarr", "Array", X) or is_dask(X)
+    return is_mapped(X) or _is_of("zarr", "Array", X) or is_dask(X)
+
+
+def is_mapped(X: Any) -> bool:
+    """Whether this is a `numpy.memmap`."""
+    return isinstance(X, np.memmap)
 
 
 def is_dask(X: Any) -> bool:
@@ -99,7 +104,7 @@ def source_slices(X: Any, dtype: np.dtype[Any], size: int) -> list[slice]:
     """Split the samples into blocks of about so many bytes; of whole chunks, where the source has chunks."""
     sample = dtype.itemsize * math.prod(X.shape[1:])
     step = max(1, size // sample)
-    if isinstance(X, np.memmap):
+    if is_mapped(X):
         return list(pieces(X.shape[0], step))
     lengths = (
         X.chunks[0] if is_dask(X) else [part.stop - part.start for part in pieces(X.shape[0], X.chunks[0])]
@@ -139,7 +144,7 @@ def as_block(part: NDArray[Any] | Any, backend: Backend, dtype: Any) -> Block:
 
 def file_state(X: Any) -> tuple[int, int] | None:
     """Return the size of the file of a memmap and when it was last written; None for other sources."""
-    if not isinstance(X, np.memmap) or X.filename is None:
+    if not is_mapped(X) or X.filename is None:
         return None
     try:
         found = os.stat(X.filename)

@@ -67,7 +67,6 @@ class SparseBlock:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy dtype of the entries."""
         return self.values.dtype
 
     @cached_property
@@ -86,15 +85,13 @@ class SparseBlock:
         return self.fibers(min((self.fibers(mode).count, mode) for mode in range(1, len(self.shape)))[1])
 
     def on(self, backend: Backend) -> SparseBlock:
-        """Return the same block for another backend."""
         return replace(self, backend=backend)
 
     def astype(self, dtype: Any) -> SparseBlock:
-        """Return the same entries in another number type, without those that it rounds to zero."""
+        """Convert, and drop entries that the number type rounds to zero."""
         return self._positive(self.values.astype(dtype, copy=False))
 
     def divided(self, scale: Array) -> SparseBlock:
-        """Divide every sample by its scale."""
         return self._positive(self.values / self.backend.to_numpy(scale)[self.places[0]])
 
     def _positive(self, values: FloatArray) -> SparseBlock:
@@ -104,7 +101,6 @@ class SparseBlock:
         return replace(self, places=self.places[:, kept], values=values[kept])
 
     def reshape(self, sample_shape: Sequence[int]) -> SparseBlock:
-        """Return the same samples under another shape of one sample."""
         if tuple(sample_shape) == self.shape[1:]:
             return self
         inner = np.unravel_index(_flat(self.places[1:], self.shape[1:]), tuple(sample_shape))
@@ -112,11 +108,9 @@ class SparseBlock:
         return replace(self, places=places, shape=(self.shape[0], *sample_shape))
 
     def without_nan(self) -> SparseBlock:
-        """Return the block: nothing is missing."""
         return self
 
     def select(self, samples: slice) -> SparseBlock:
-        """Return some of the samples."""
         first, last, _ = samples.indices(self.shape[0])
         part = slice(*np.searchsorted(self.places[0], [first, last]))
         places = self.places[:, part].copy()
@@ -124,11 +118,10 @@ class SparseBlock:
         return replace(self, places=places, values=self.values[part], shape=(last - first, *self.shape[1:]))
 
     def batches(self, entries: int) -> Iterator[slice]:  # noqa: ARG002
-        """All samples at once: no work on them needs memory for more than their nonzero fibers."""
         return iter([slice(0, self.shape[0])])
 
     def summary(self) -> Summary:
-        """Describe the entries, for `checks`."""
+        """All samples at once: no work on them needs memory for more than their nonzero fibers."""
         known = np.nan_to_num(self.values, nan=0.0, posinf=math.inf, neginf=-math.inf)
         tops = np.zeros(self.shape[0], self.dtype)
         np.maximum.at(tops, self.places[0], known)
@@ -141,26 +134,22 @@ class SparseBlock:
         return self.backend.asarray(sums)
 
     def sums(self) -> Array:
-        """Sum of every sample, in float64."""
         return self._by_sample(self.values.astype(np.float64))
 
     def norms(self, power: int) -> Array:
-        """Norm of every sample, in float64."""
         tops = self.summary().tops.astype(np.float64)
         parts = (self.values / tops[self.places[0]]) ** power
         return self.backend.asarray(tops) * self._by_sample(parts) ** (1 / power)
 
     def half_squares(self) -> Array:
-        """1/2 |x|^2 of every sample, in float64."""
         return self._by_sample(0.5 * self.values.astype(np.float64) ** 2)
 
     def observed_sums(self, others: FloatArray) -> Array:
-        """Column sums of a matrix, for every sample: every entry is observed."""
         sums = np.broadcast_to(others.sum(axis=0), (self.shape[0], others.shape[1]))
         return self.backend.asarray(sums)
 
     def error_and_size(self, model: KruskalRows) -> tuple[float, float]:
-        """|X - X^| and |X| from |X|^2 - 2 <X, X^> + |X^|^2, whose last term comes from the factors' Gram matrices."""
+        """|X - X^|^2 = |X|^2 - 2 <X, X^> + |X^|^2, whose last term comes from the factors' Gram matrices."""
         unit = float(self.values.max(initial=0)) or 1.0
         samples, *rest = (self.backend.to_numpy(factor).astype(np.float64) for factor in model.factors)
         factors = [samples / unit, *rest]
@@ -176,29 +165,25 @@ class SparseBlock:
         return unit * math.sqrt(max(square - 2 * cross + model_square, 0.0)), unit * math.sqrt(square)
 
     def filled(self, model: KruskalRows) -> Array:  # noqa: ARG002
-        """Refuse: nothing is missing, and the answer would be dense."""
         raise InputError("X", "a sparse array, whose entries all count as observed", "a dense array")
 
     def host_rows(self) -> csr_array:
-        """Return one sparse row per sample on the host."""
+        """Refuse: nothing is missing, and the answer would be dense."""
         wide = _flat(self.places[1:], self.shape[1:])
         size = (self.shape[0], math.prod(self.shape[1:]))
         return csr_array((self.values, (self.places[0], wide)), shape=size)
 
     def wide_rows(self) -> Iterator[tuple[slice, csr_array]]:
-        """Give all samples as sparse rows in float64."""
         yield slice(0, self.shape[0]), self.host_rows().astype(np.float64)
 
     def wide_slices(self, mode: int) -> Iterator[csr_array]:
-        """Give X_(n) in float64, without columns that are zero."""
+        """Give X_(n) without columns that are zero."""
         yield self.fibers(mode).matrix.T.tocsr().astype(np.float64)
 
     def columns(self) -> SparseBlock:
-        """Return the block, which is gone through by nonzero columns."""
         return self
 
     def split_columns(self, parts: Sequence[slice]) -> list[SparsePart]:
-        """Return the entries in every slice of the columns of X_(1)."""
         flat = _flat(self.places[1:], self.shape[1:])
         inside = [(flat >= part.start) & (flat < part.stop) for part in parts]
         return [SparsePart(self.places[:, mask], self.values[mask], self.shape[1:]) for mask in inside]
@@ -214,7 +199,7 @@ class SparseBlock:
         sums: bool = True,
         zeros: bool = True,
     ) -> Swept:
-        """Compare nonzero fibers, nonzero entries, or all entries of some samples at a time with the model."""
+        """Compare nonzero fibers, nonzero entries, or all entries of some samples at a time."""
         factors = [a, *rest]
         if modes:
             return self._joined([self._by_fibers(look, factors, mode) for mode in modes])
@@ -233,7 +218,6 @@ class SparseBlock:
         )
 
     def sweep_samples_axis(self, look: Look, a: Array, rest: Sequence[Array]) -> Swept:
-        """Compare the nonzero fibers along the samples, all of which the block has; see `columns.ColumnBlock`."""
         return self._by_fibers(look, [a, *rest], 0)
 
     def _by_fibers(self, look: Look, factors: Sequence[Array], mode: int) -> Swept:
@@ -318,23 +302,19 @@ class SparseBlock:
         return Sums({mode: mode_product(products, factors, mode) for mode in range(1, len(factors))})
 
     def row_product(self, rest: Sequence[Array]) -> Array:
-        """X_(1) A(-1)."""
         return self.own_fibers.product([rest[0], *rest], 0)
 
     def sum_products(self, a: Array, rest: Sequence[Array], mode: int) -> Products:
-        """X_(n) A(-n) for one mode."""
         return Sums({mode: self.own_fibers.product([a, *rest], mode)})
 
     def ratio_step(
         self, a: Array, rest: Sequence[Array], attraction: Array | None, denominator: Array
     ) -> tuple[Array, Products, Array]:
-        """Move rows of A(1) by the ratio; see `block.Block`."""
         xp, product = self.backend.xp, self.row_product(rest)
         moved = a * (product if attraction is None else product + attraction) / denominator
         return moved, self.sum_products(moved, rest, 1), xp.sum(moved * product, dtype=xp.float64)
 
     def fiber_count(self, mode: int) -> int:
-        """Count the nonzero fibers of a mode."""
         return self.fibers(mode).count
 
 

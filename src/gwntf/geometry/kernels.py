@@ -43,19 +43,15 @@ class Kernel(Protocol):
 
     def astype(self, dtype: Any) -> Kernel:
         """Return the same kernel in another precision (a NumPy dtype)."""
-        ...
 
     def form(self) -> KernelForm:
         """Return the kernel as compiled code takes it."""
-        ...
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:
         """exp(s) K V, or exp(s) K' V, for a matrix V of columns."""
-        ...
 
     def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:
         """log(K exp(log V)), or with K', without leaving the logarithm."""
-        ...
 
 
 class DenseKernel(Retyped):
@@ -100,7 +96,6 @@ class DenseKernel(Retyped):
         )
 
     def form(self) -> DenseForm | ExponentialForm:
-        """Return K, or c and r where K_ij = c r^|i-j|."""
         return self._form
 
     def dense_form(self) -> DenseForm:
@@ -109,11 +104,9 @@ class DenseKernel(Retyped):
         return DenseForm(self._matrix, self._matrix if symmetric else self._backend.asarray(self._matrix.T))
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:
-        """exp(s) K V, or exp(s) K' V."""
         return (self._matrix.T if transposed else self._matrix) @ v
 
     def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:
-        """log(K exp(log V)), row by row of K so that no I x I x M array arises."""
         xp = self._backend.xp
         log_kernel = self._log_matrix.T if transposed else self._log_matrix
         return xp.stack([log_sum_exp(xp, log_kernel[i, :, None] + log_v, 0) for i in range(self.size)])
@@ -130,11 +123,9 @@ class SeparableKernel:
         self.whole = all(axis.whole for axis in axes)
 
     def astype(self, dtype: Any) -> SeparableKernel:
-        """Return the same kernel in another precision."""
         return SeparableKernel(tuple(axis.astype(dtype) for axis in self._axes), dtype)
 
     def form(self) -> SeparableForm:
-        """Return the forms of the axes; matrices for all unless all are exponential."""
         return self._form
 
     @cached_property
@@ -146,11 +137,9 @@ class SeparableKernel:
         return SeparableForm(tuple(axis.dense_form() for axis in self._axes))
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:
-        """exp(s) K V, or exp(s) K' V, one axis after the other."""
         return self._along_axes("matmul", v, transposed)
 
     def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:
-        """log(K exp(log V)), one axis after the other."""
         return self._along_axes("log_matmul", log_v, transposed)
 
     def _along_axes(self, product: str, v: Array, transposed: bool) -> Array:

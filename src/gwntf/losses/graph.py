@@ -116,7 +116,6 @@ class SampleRule(Protocol):
 
     def __call__(self, xp: Any, a: Array, w: Array, b: float, pull: Pull) -> Array:
         """Return the next rows from the present ones and the numerator w of the data term."""
-        ...
 
 
 def mm_root(xp: Any, a: Array, w: Array, b: float, pull: Pull) -> Array:

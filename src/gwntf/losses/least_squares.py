@@ -3,8 +3,8 @@
 Data term and graph penalty are both quadratic, so the ratio of the negative to the positive part of the gradient is a
 true MM step for a factor with the others fixed. Without missing entries the model is never formed:
 |x - x^|^2 = |x|^2 - 2 <a, X_(1) A(-1)> + a G a', and the product is the one that the step of the rows uses, so that
-both come from one reading of the data. Where entries are missing, the target of a step is the data with the present model
-filled in there (the E step of an EM), and the value counts observed entries only.
+both come from one reading of the data. Where entries are missing, the target of a step is the data with the present
+model filled in there (the E step of an EM), and the value counts observed entries only.
 """
 
 from __future__ import annotations

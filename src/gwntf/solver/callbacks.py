@@ -51,7 +51,6 @@ class Callback(Protocol):
 
     def __call__(self, iteration: Iteration, /) -> bool | None:
         """Look at the iteration."""
-        ...
 
 
 class ProgressBar:

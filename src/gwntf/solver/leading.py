@@ -17,11 +17,9 @@ class Matrix(Protocol):
 
     def times(self, matrix: FloatArray) -> FloatArray:
         """Multiply another matrix."""
-        ...
 
     def transposed_times(self, matrix: FloatArray) -> FloatArray:
         """Multiply another matrix by the transpose."""
-        ...
 
 
 def leading_pairs(

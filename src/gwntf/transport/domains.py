@@ -19,31 +19,24 @@ class Domain(Protocol):
 
     def raised(self, values: Array, power: float, side: int) -> Array:
         """Bring values in, raised to a power; `side` is 0 for those of the data, 1 for those of the model."""
-        ...
 
     def from_log(self, logs: Array, side: int) -> Array:
         """Bring values in that are known by their logarithms."""
-        ...
 
     def to_log(self, held: Array, side: int) -> Array:
         """Logarithms of held values."""
-        ...
 
     def apply(self, held: Array, *, transposed: bool = False) -> Array:
         """K V or K' U."""
-        ...
 
     def quotient(self, raised: Array, product: Array, power: float) -> Array:
         """Return raised / product ** power: one half of a scaling."""
-        ...
 
     def product(self, left: Array, right: Array) -> Array:
         """Entrywise product, as a plain number: a marginal."""
-        ...
 
     def accurate(self, u: Array, v: Array, kv: Array, ku: Array, x: Array, y: Array) -> Array:
         """Which columns kept their accuracy."""
-        ...
 
 
 class Plain:
@@ -60,27 +53,21 @@ class Plain:
         self._offsets = kernel.offsets
 
     def raised(self, values: Array, power: float, side: int) -> Array:
-        """Raise to a power; the factor makes up for the offset of the product that it will be divided by."""
         return values**power * math.exp(self._offsets[side] * (power - 1))
 
     def from_log(self, logs: Array, side: int) -> Array:
-        """Take the exponential."""
         return self._xp.exp(logs - self._offsets[side])
 
     def to_log(self, held: Array, side: int) -> Array:
-        """Take the logarithm."""
         return self._xp.log(held) + self._offsets[side]
 
     def apply(self, held: Array, *, transposed: bool = False) -> Array:
-        """exp(s) K V or exp(s) K' U, of what is held."""
         return self._kernel.matmul(held, transposed=transposed)
 
     def quotient(self, raised: Array, product: Array, power: float) -> Array:
-        """Return raised / product ** power."""
         return raised / product**power
 
     def product(self, left: Array, right: Array) -> Array:
-        """Left times right."""
         return left * right
 
     def accurate(self, u: Array, v: Array, kv: Array, ku: Array, x: Array, y: Array) -> Array:
@@ -108,29 +95,22 @@ class Log:
         self._kernel = kernel
 
     def raised(self, values: Array, power: float, side: int) -> Array:  # noqa: ARG002
-        """Power times log."""
         return power * self._xp.log(values)
 
     def from_log(self, logs: Array, side: int) -> Array:  # noqa: ARG002
-        """Already there."""
         return logs
 
     def to_log(self, held: Array, side: int) -> Array:  # noqa: ARG002
-        """Already there."""
         return held
 
     def apply(self, held: Array, *, transposed: bool = False) -> Array:
-        """log(K V) or log(K' U)."""
         return self._kernel.log_matmul(held, transposed=transposed)
 
     def quotient(self, raised: Array, product: Array, power: float) -> Array:
-        """Difference of logarithms."""
         return raised - power * product
 
     def product(self, left: Array, right: Array) -> Array:
-        """Take the exponential of the sum."""
         return self._xp.exp(left + right)
 
     def accurate(self, u: Array, v: Array, kv: Array, ku: Array, x: Array, y: Array) -> Array:  # noqa: ARG002
-        """Every column."""
         return self._xp.ones_like(kv[0, :], dtype=self._xp.bool)

@@ -68,7 +68,6 @@ class OnDask(Blocks):
         return self._functions[function]
 
     def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
-        """Send the function to the blocks, and gather the results one after the other."""
         calls = zip(self.futures, self._assignment.now(), *arguments, strict=True)
         waiting = deque(
             self.tasks.submit(work.call, function, block, *own, near=near, name=_name(function))
@@ -78,7 +77,6 @@ class OnDask(Blocks):
             yield self.tasks.gather(waiting.popleft())
 
     def prepared(self, function: Callable[..., Block], *arguments: Sequence[Any]) -> OnDask:
-        """Make new blocks on the same workers."""
         calls = zip(self.futures, self._assignment.now(), *arguments, strict=True)
         made = [
             self.tasks.submit(work.call, function, block, *own, near=near, name=_name(function))
@@ -87,7 +85,6 @@ class OnDask(Blocks):
         return replace(self, futures=made)
 
     def on(self, worker: work.WorkerBackend) -> OnDask:
-        """Return the same blocks on another backend of the workers."""
         placed = [
             self.tasks.submit(work.place_block, worker, block, near=near)
             for block, near in zip(self.futures, self._assignment.now(), strict=True)
@@ -97,7 +94,6 @@ class OnDask(Blocks):
     def run(
         self, function: Callable[..., Any], rest: Sequence[Array], *parts: Parts, **options: Any
     ) -> tuple[Parts, Any]:
-        """Submit one task for every block."""
         sent, shared = self._sent(function), self.tasks.put([self.backend.to_numpy(part) for part in rest])
         calls = zip(self.futures, self._assignment.now(), *parts, strict=True)
         done = [
@@ -109,7 +105,6 @@ class OnDask(Blocks):
         return done, done
 
     def apply(self, function: Callable[..., Any], *parts: Parts, **options: Any) -> tuple[Parts, Any]:
-        """Submit one task for every block, without the block."""
         sent = self._sent(function)
         calls = zip(self._assignment.known, *parts, strict=True)
         done = [
@@ -121,7 +116,6 @@ class OnDask(Blocks):
         return done, done
 
     def collect(self, *sums: Any) -> list[Sums]:
-        """Gather all sums at once."""
         waiting = [
             self.tasks.reduce(work.add_up, self._each(work.sums_of, part)) if isinstance(part, list) else part
             for part in sums
@@ -137,23 +131,19 @@ class OnDask(Blocks):
         ]
 
     def put(self, values: Sequence[Any]) -> Parts:
-        """Send the values, each to the worker of its block."""
         return [
             self.tasks.put(value, near=near)
             for value, near in zip(values, self._assignment.known, strict=False)
         ]
 
     def take(self, parts: Parts) -> list[Any]:
-        """Gather what blocks keep, in NumPy arrays."""
         found: list[Any] = self.tasks.gather(self._each(work.on_host, parts))
         return found
 
     def rows(self, kept: Parts) -> Array:
-        """Gather A(1)."""
         return np.concatenate(self.tasks.gather(self._each(work.host_rows, kept)))
 
     def neighbour_rows(self, wanted: Wanted, kept: Parts) -> Parts:
-        """Take the rows out where they are."""
         near = self._assignment.known
         return [
             [
@@ -182,7 +172,6 @@ class OnDask(Blocks):
     def run_columns(
         self, function: Callable[..., Any], rest: Sequence[Array], state: Any, kept: Parts, **options: Any
     ) -> tuple[Any, Any, Parts]:
-        """Submit one task for every block of columns."""
         sent, shared = self._sent(function), self.tasks.put([self.backend.to_numpy(part) for part in rest])
         rows = self.tasks.submit(work.join_rows, self._each(work.host_rows, kept))
         before = [None] * len(self._columns) if state is None else state
@@ -197,12 +186,10 @@ class OnDask(Blocks):
         return done, self.tasks.submit(work.join_sums, self._each(work.sums_of, done)), split
 
     def column_counts(self) -> list[int]:
-        """Count the columns of every block of columns."""
         counts: list[int] = self.tasks.gather(self._each(work.count_columns, self._columns))
         return counts
 
     def detached(self, parts: Parts) -> Parts:
-        """Gather the values and send them again, so that a lost worker costs only what came after."""
         return self.put(self.take(parts))
 
 

@@ -18,7 +18,7 @@ from gwntf.data.dask.assignment import Assignment
 from gwntf.data.dask.blocks import OnDask
 from gwntf.data.dask.tasks import Tasks, current_client
 from gwntf.data.partition import even_pieces
-from gwntf.data.sources import has_sparse_chunks, is_dask
+from gwntf.data.sources import has_sparse_chunks, is_dask, is_mapped
 
 _HOST = work.WorkerBackend(name="numpy")
 """What is asked of the data before a fit is computed on the processors of the workers."""
@@ -68,9 +68,9 @@ class Cluster:
     def _parts(self, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
         """Give every thread one block, to be read from the file; parts of a mapped file are sent."""
         slices = list(even_pieces(X.shape[0], len(self.tasks.slots())))
-        if isinstance(X, np.memmap) and not _is_file(X):
+        if is_mapped(X) and not _is_file(X):
             return slices, [(self.tasks.put(np.asarray(X[part])), slice(None)) for part in slices]
-        source = self.tasks.put(_MappedFile(X) if isinstance(X, np.memmap) else X)
+        source = self.tasks.put(_MappedFile(X) if is_mapped(X) else X)
         return slices, [(source, part) for part in slices]
 
     def _dask_parts(self, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
