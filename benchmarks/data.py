@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from gwntf import GWNTF
 from gwntf.core import FloatArray, Relaxation
+from gwntf.data import as_data, reconstruct
 from gwntf.datasets import load_coil20, load_pie_pose27
-from gwntf.data import as_tensor, normalise_samples, reconstruct
 
 RELAXATION = Relaxation(0.01, 1.0, 1.0)
 
@@ -19,8 +19,9 @@ RELAXATION = Relaxation(0.01, 1.0, 1.0)
 def images(name: str) -> tuple[FloatArray, NDArray[np.int_]]:
     """COIL20 or PIE_pose27 as the loss sees it (samples of length one, float32), and its labels."""
     X, y = load_coil20() if name == "coil20" else load_pie_pose27()
-    tensor, _ = normalise_samples(as_tensor(X.astype(np.float32).reshape(-1, 32, 32)), "l2")
-    return tensor.values, y
+    tensor, _ = as_data(X.astype(np.float32)).normalised("l2")
+    unit: FloatArray = tensor.host_rows().reshape(-1, 32, 32)
+    return unit, y
 
 
 @cache

@@ -15,11 +15,11 @@ from benchmarks.data import RELAXATION, images
 from benchmarks.harness import Claim, Outcome, Timing, save
 from gwntf import GWNTF, fit_many
 from gwntf.backends import StackTask
-from gwntf.geometry import build_kernel, grid_cost
 from gwntf.data import DataTensor
-from gwntf.solver import Problem, Wasserstein
-from gwntf.solver.start import start_factors
-from gwntf.solver import Steps
+from gwntf.data.dense import DenseBlock
+from gwntf.geometry import build_kernel, grid_cost
+from gwntf.losses import transport_loss
+from gwntf.solver import Problem, Steps, start_factors
 from gwntf.transport import TransportLimits
 
 SCALINGS = 10
@@ -92,24 +92,22 @@ def gpu_iteration() -> Outcome:
             return None
 
     timings, objective = {}, {}
-    for name, engine in (("fused", TorchBackend("cuda")), ("eager torch", Eager("cuda"))):
+    for name, backend in (("fused", TorchBackend("cuda")), ("eager torch", Eager("cuda"))):
         generator = torch.Generator("cuda").manual_seed(0)
         X = torch.rand((1_000_000, 32, 32), device="cuda", generator=generator)
         X *= torch.rand(X.shape, device="cuda", generator=generator) > 0.3
         costs = (None, grid_cost(32), grid_cost(32))
-        loss = Wasserstein(costs, RELAXATION, TransportLimits(SCALINGS, 0.0), warm_limit=2**36)
-        problem = Problem(DataTensor.of_array(X, None, engine), loss)
-        with engine.session(X):
-            steps = Steps(*problem.place(engine))
-            start = start_factors(problem.tensor, 64, "random", np.random.RandomState(0))
-            factors = [engine.asarray(factor, "float32") for factor in start]
-            steps.loss.forget()
-            carried, _ = steps.first(factors)
+        loss = transport_loss(costs, RELAXATION, TransportLimits(SCALINGS, 0.0), warm_limit=2**36)
+        problem = Problem(DataTensor.of_block(DenseBlock(X, None, backend)), loss)
+        with backend.session(X):
+            steps = Steps(problem)
+            start = start_factors(problem.data, 64, "random", np.random.RandomState(0))
+            at, terms = steps.first([backend.asarray(factor, "float32") for factor in start])
             for _ in range(2):
-                factors, carried, terms = steps.next(factors, carried)
-            timings[name] = _race(partial(steps.next, factors, carried), turns=3)
+                at, terms = steps.next(at)
+            timings[name] = _race(partial(steps.next, at), turns=3)
             objective[name] = terms.total
-        del X, problem, steps, factors, carried
+        del X, problem, steps, at
         torch.cuda.empty_cache()
     ratio = timings["eager torch"].median / timings["fused"].median
     apart = abs(objective["fused"] / objective["eager torch"] - 1)

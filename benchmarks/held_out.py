@@ -25,12 +25,12 @@ from sklearn.preprocessing import Normalizer
 from benchmarks.harness import RESULTS, machine
 from benchmarks.report import DOCS, replace_between
 from gwntf import GWNTF
-from gwntf.core import FloatArray
-from gwntf.datasets import load_coil20, load_digits_tensor
 from gwntf.clustering.graph_choice import choose_graph
+from gwntf.core import FloatArray
+from gwntf.data import as_data
+from gwntf.datasets import load_coil20, load_digits_tensor
 from gwntf.evaluation import clustering_accuracy, normalized_mutual_information
 from gwntf.io import atomic_path
-from gwntf.data import as_tensor, normalise_samples
 
 Labels = NDArray[np.int_]
 SPLITS = 10
@@ -99,7 +99,7 @@ def _nearest(rows: FloatArray, labels: Labels, train: Labels, held: Labels) -> L
 
 def _spectral(X: FloatArray, k: int, seed: int) -> Labels:
     """Spectral clustering on the graph that the preset would have taken."""
-    tensor, _ = normalise_samples(as_tensor(X), "l2")
+    tensor, _ = as_data(X).normalised("l2")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # graphs may fall into parts
         graph = choose_graph(tensor, 5, "self-tuning", k, seed)[1]

@@ -9,13 +9,12 @@ import numpy as np
 
 from benchmarks.data import RELAXATION, images, model_of
 from benchmarks.harness import Claim, Outcome, race, relative_difference
-from gwntf.core import FloatArray
 from gwntf.backends import Backend, get_backend
+from gwntf.core import FloatArray
+from gwntf.data import DataTensor, pieces
 from gwntf.geometry import Kernel, Points, build_kernel, near_far_parts, near_pairs, resolve_cost
 from gwntf.geometry.near_far import N_NEAR
 from gwntf.geometry.neighbors import EXACT_LIMIT, nearest_rows
-from gwntf.data import DataTensor
-from gwntf.data import pieces
 from gwntf.solver import near_far_cost
 from gwntf.transport import TransportLimits, transport_mode
 
@@ -96,7 +95,7 @@ def sample_growth() -> Outcome:
         X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
         Y = (0.5 * X + 0.5 * X.mean(axis=0)).astype(np.float32)
         start = time.perf_counter()
-        points = Points(X, "cosine")
+        points = Points.of_rows(X, "cosine")
         cost = near_far_parts(points, near_pairs(points, N_NEAR), 128)
         builds[size] = time.perf_counter() - start
         kernel = build_kernel(cost, RELAXATION.reg, cpu, np.float32)

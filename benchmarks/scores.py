@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.data import images
 from benchmarks.harness import Claim, Outcome, Timing, relative_difference
 from gwntf import GWNTF
-from gwntf.core import FloatArray
 from gwntf.clustering import assign
+from gwntf.core import FloatArray
 from gwntf.evaluation import SCORES, clustering_scores
 
 SEEDS, ITERATIONS = 10, 15

@@ -12,10 +12,10 @@ import ot
 
 from benchmarks.data import RELAXATION, images, model_of
 from benchmarks.harness import Claim, Outcome, race, relative_difference
-from gwntf.core import FloatArray
 from gwntf.backends import Backend, get_backend
-from gwntf.geometry import Kernel, build_kernel, grid_cost
+from gwntf.core import FloatArray
 from gwntf.data.partition import sample_tiles
+from gwntf.geometry import Kernel, build_kernel, grid_cost
 from gwntf.transport import TransportLimits, transport_mode
 
 LIMITS = TransportLimits(10, 0.0)

@@ -18,14 +18,14 @@ from scipy.sparse import csr_array, diags_array
 from benchmarks.harness import RESULTS, machine
 from benchmarks.report import DOCS, replace_between
 from gwntf import GWNTF, fit_many, neighbor_graph
-from gwntf.core import FloatArray
-from gwntf.datasets import load_coil20, load_digits_tensor
-from gwntf.clustering.graph_cut import cut, modularity
 from gwntf.clustering import assign
+from gwntf.clustering.graph_cut import cut, modularity
+from gwntf.core import FloatArray
+from gwntf.data import as_data
+from gwntf.datasets import load_coil20, load_digits_tensor
 from gwntf.evaluation import clustering_scores
 from gwntf.geometry.graph import nearest_samples
 from gwntf.io import atomic_path
-from gwntf.data import as_tensor, normalise_samples
 
 Labels = NDArray[np.int_]
 DATASETS: Mapping[str, Callable[[], Any]] = {"COIL20": load_coil20, "digits": load_digits_tensor}
@@ -113,7 +113,7 @@ def _graph(X: FloatArray, neighbors: int) -> csr_array:
 
 def _mutual(X: FloatArray, neighbors: int) -> csr_array:
     """Keep edges between samples of which each is among the neighbours of the other."""
-    tensor, _ = normalise_samples(as_tensor(X), "l2")
+    tensor, _ = as_data(X).normalised("l2")
     nearest = nearest_samples(tensor, neighbors, "orientation")[1]
     listed = np.zeros((len(X), len(X)), dtype=bool)
     np.put_along_axis(listed, nearest, values=True, axis=1)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.special import kl_div
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, SeparableCost
+from gwntf.backends import DenseForm, ExponentialForm, get_backend
 from gwntf.core import Relaxation
 from gwntf.datasets import load_digits_tensor
-from gwntf.backends import DenseForm, ExponentialForm, get_backend
 from gwntf.geometry import build_kernel, grid_cost
 from gwntf.transport import TransportLimits, ratio_and_kl
 from tests.backends import OTHERS, REFERENCE, transport, transport_tensor

@@ -15,8 +15,8 @@ import gwntf
 from gwntf.cli import main
 from gwntf.cli.arguments import count_bytes, shape
 from gwntf.cli.voice import duration, plain, printable
-from gwntf.datasets import load_digits_tensor
 from gwntf.data import sources
+from gwntf.datasets import load_digits_tensor
 
 FAST = ["--max-iter", "3", "--engine", "numpy", "-q"]
 

@@ -17,13 +17,13 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from gwntf import GNCP, GNMF, NCP, NMF, SDNMF
-from gwntf.core import MissingLibraryError, Relaxation
 from gwntf.backends import get_backend
 from gwntf.backends import registry as registry_module
 from gwntf.backends.cpu import compiling, sources
 from gwntf.backends.cpu.powers import JIT, divide_by_powers, exp2_of, log2_of
 from gwntf.backends.cpu.products import T, tile_width
 from gwntf.backends.cpu.threads import Threads
+from gwntf.core import MissingLibraryError, Relaxation
 from gwntf.geometry import build_kernel, grid_cost
 from tests.backends import REFERENCE, transport
 

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import clone
 
 from gwntf import GNCP, GWNTF, SDNMF, SWIFT, Checkpoint, DeviceMemoryError
-from gwntf.datasets import load_digits_tensor
 from gwntf.backends import get_backend
-from gwntf.geometry import Points, build_kernel, near_far_parts, near_pairs
 from gwntf.data import sources
+from gwntf.datasets import load_digits_tensor
+from gwntf.geometry import Points, build_kernel, near_far_parts, near_pairs
 
 if __name__ == "__main__":
     import torch

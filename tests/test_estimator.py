@@ -19,9 +19,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, MiniBatchGWNTF, Status
 from gwntf.core import InputError
+from gwntf.data import khatri_rao, reconstruct
 from gwntf.datasets import load_digits_tensor
 from gwntf.evaluation import clustering_accuracy
-from gwntf.data import khatri_rao, reconstruct
 
 DIFFERS = "fit_transform returns the embedding of the fit, graph included; transform treats X as new samples"
 EXPECTED_FAILURES = {

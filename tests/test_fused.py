@@ -196,7 +196,9 @@ def test_scaling_without_looking_changes_nothing(tol, warm, rng):
     arrays = [torch.tensor(values, dtype=torch.float32) for values in (x, y)]
     start = torch.where(arrays[0] > 0, 0.0, -torch.inf) if warm else None
     for backend.recording in (False, True):
-        solved = scale(backend, kernel, *arrays, Relaxation(0.02, 1.0, 1.0), log_u=start, max_iter=16, tol=tol)
+        solved = scale(
+            backend, kernel, *arrays, Relaxation(0.02, 1.0, 1.0), log_u=start, max_iter=16, tol=tol
+        )
         found.append([solved.log_u, solved.log_v, solved.data_marginal, solved.model_marginal])
     for a, b in zip(*found, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)

@@ -13,10 +13,10 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import kneighbors_graph
 
 from gwntf.core import InputError
+from gwntf.data import DataTensor
 from gwntf.geometry import GRAPH_METRICS, check_costs, check_graph, grid_cost, neighbor_graph, resolve_costs
 from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
 from gwntf.geometry.features import sample_features
-from gwntf.data import DataTensor
 
 
 def resolve(name, tensor, mode):

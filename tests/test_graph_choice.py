@@ -8,11 +8,11 @@ from scipy.ndimage import gaussian_filter
 from scipy.sparse import csr_array
 
 from gwntf import GWNTF
-from gwntf.datasets import load_digits_tensor
 from gwntf.clustering.graph_choice import _clear_winner, choose_graph
 from gwntf.clustering.graph_cut import modularity
-from gwntf.experiments import find_table, load_table
 from gwntf.data import DataTensor
+from gwntf.datasets import load_digits_tensor
+from gwntf.experiments import find_table, load_table
 
 
 def test_modularity_is_that_of_literal_loops(rng):

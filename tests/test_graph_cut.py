@@ -8,8 +8,8 @@ from scipy.sparse import csr_array
 from sklearn.cluster import SpectralClustering
 
 from gwntf import GNMF, GWNTF, InputError
-from gwntf.datasets import load_digits_tensor
 from gwntf.clustering.graph_cut import clearest, cut, modularity, refine, start_from_cut
+from gwntf.datasets import load_digits_tensor
 from gwntf.evaluation import clustering_scores
 from gwntf.experiments.runs import Run, do_run, load_setting
 from gwntf.experiments.table import Method

@@ -10,8 +10,8 @@ import pytest
 
 from gwntf import GWNTF
 from gwntf.core import Relaxation
-from gwntf.geometry import SeparableCost
 from gwntf.data import DataTensor
+from gwntf.geometry import SeparableCost
 from gwntf.transport import TransportLimits
 from tests import oracles
 from tests.problems import fit, random_problem, with_loss

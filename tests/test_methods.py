@@ -13,8 +13,8 @@ from sklearn.decomposition import non_negative_factorization
 from tensorly.decomposition import non_negative_parafac
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT
-from gwntf.geometry import SeparableCost
 from gwntf.data import reconstruct
+from gwntf.geometry import SeparableCost
 from tests.problems import random_graph
 
 METHODS = [NMF, GNMF, SDNMF, NCP, GNCP, GWNTF, SWIFT]

@@ -13,8 +13,8 @@ from sklearn.model_selection import GridSearchCV
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, neighbor_graph, objective
 from gwntf.core import InputError
-from gwntf.datasets import load_digits_tensor
 from gwntf.data import reconstruct
+from gwntf.datasets import load_digits_tensor
 from tests.oracles import fibers, kruskal, plan
 
 METHODS = {

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
 from gwntf import GWNTF
-from gwntf.core import Relaxation
 from gwntf.backends import NearFarForm, get_backend
 from gwntf.backends.numpy_backend import NumpyBackend
+from gwntf.core import Relaxation
+from gwntf.data import DataTensor
 from gwntf.geometry import (
     NearFarCost,
     Points,
@@ -25,7 +26,6 @@ from gwntf.geometry import (
     neighbors,
     resolve_cost,
 )
-from gwntf.data import DataTensor
 from gwntf.solver import near_far_cost
 from gwntf.transport import TransportLimits, transport_mode
 from tests.backends import OTHERS, REFERENCE, transport_tensor

@@ -12,12 +12,12 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, InputError, fit_many
-from gwntf.core import Relaxation
-from gwntf.datasets import load_digits_tensor
 from gwntf.backends import get_backend
+from gwntf.core import Relaxation
+from gwntf.data import DataTensor
+from gwntf.datasets import load_digits_tensor
 from gwntf.evaluation import clustering_accuracy
 from gwntf.geometry import Ties, TrainingSamples, neighbor_graph, resolve_costs
-from gwntf.data import DataTensor
 from gwntf.losses import LeastSquares, Pull, transport_loss
 from gwntf.losses.graph import tied_root
 from gwntf.solver import Problem, Stopping, evaluate, project
@@ -225,9 +225,7 @@ def test_stopping_rule_counts_the_ties():
     stopped, unsettled = project(problem.data, problem.loss, components, Stopping(500, tol), ties)
     assert unsettled == 0
     sizes = problem.data.dense_block.values.sum(axis=1)
-    steps = [
-        project(problem.data, problem.loss, components, Stopping(k, 0), ties)[0] for k in range(1, 60)
-    ]
+    steps = [project(problem.data, problem.loss, components, Stopping(k, 0), ties)[0] for k in range(1, 60)]
     curve = np.array([values(a) for a in steps])
     small_fall = curve[:-1] - curve[1:] <= tol * np.maximum(np.abs(curve[1:]), sizes)
     for i in range(4):

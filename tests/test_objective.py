@@ -31,9 +31,7 @@ def test_equals_the_triple_loop_that_forms_every_plan(case, graph, seed):
     shape, modes = case
     problem, factors = random_problem(shape, modes=modes, graph=graph, seed=seed, alpha=0.8, beta=1.3)
     dense = problem.graph.toarray() if graph else None
-    expected = oracles.objective(
-        problem.X, factors, problem.costs, 10.0, 0.8, 1.3, dense, problem.graph_reg
-    )
+    expected = oracles.objective(problem.X, factors, problem.costs, 10.0, 0.8, 1.3, dense, problem.graph_reg)
     terms = evaluate(problem, factors)
     assert math.isclose(terms.total, expected, rel_tol=1e-10)
 
@@ -41,9 +39,7 @@ def test_equals_the_triple_loop_that_forms_every_plan(case, graph, seed):
 def test_public_function_takes_arrays_and_gives_terms(rng):
     problem, factors = random_problem((4, 3, 2), seed=3)
     graph = problem.graph.toarray()
-    terms = objective(
-        problem.X, factors, problem.costs, reg=0.1, graph=graph, graph_reg=5.0, tol=1e-13
-    )
+    terms = objective(problem.X, factors, problem.costs, reg=0.1, graph=graph, graph_reg=5.0, tol=1e-13)
     assert math.isclose(terms.total, evaluate(problem, factors).total, rel_tol=1e-12)
     parts = sum(mode.transport + mode.data + mode.model for mode in terms.modes)
     assert math.isclose(terms.total, parts + terms.graph + terms.misfit, rel_tol=1e-12)

@@ -20,8 +20,8 @@ from benchmarks.safety import (
 from scipy.sparse import csr_array
 
 from gwntf import GWNTF, NCP, NMF, SWIFT, InputError, neighbor_graph
-from gwntf.geometry import resolve_costs
 from gwntf.data import DataTensor, sources
+from gwntf.geometry import resolve_costs
 from tests.backends import needs_torch
 
 X = np.random.default_rng(0).random((12, 5, 4))
@@ -143,7 +143,8 @@ def test_new_samples_beyond_the_number_type_are_refused():
 def test_cosines_do_not_depend_on_the_length_of_the_rows(scale):
     lengths = np.logspace(-4, 4, 12).reshape(-1, 1, 1)
     cost, far = (
-        resolve_costs(("cosine", None, None), DataTensor.of_array(data))[0] for data in (X, X * lengths * scale)
+        resolve_costs(("cosine", None, None), DataTensor.of_array(data))[0]
+        for data in (X, X * lengths * scale)
     )
     np.testing.assert_allclose(far, cost, atol=1e-12)
     for weight in ("binary", "cosine"):

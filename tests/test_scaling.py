@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwntf.core import Relaxation
 from gwntf.backends import get_backend
+from gwntf.core import Relaxation
 from gwntf.geometry import DenseKernel, SeparableCost, SeparableKernel, build_kernel
 from gwntf.transport import plan_terms, scale
 from gwntf.transport import scaling as scaling_module

@@ -9,12 +9,12 @@ import pytest
 from scipy.sparse import csr_array
 
 from gwntf import GWNTF
-from gwntf.core import Status
 from gwntf.backends import get_backend
-from gwntf.geometry import cut_graph
+from gwntf.core import Status
 from gwntf.data import DataTensor
-from gwntf.transport import TransportLimits
+from gwntf.geometry import cut_graph
 from gwntf.losses.graph import classic_ratio, mm_root, penalty, pull_of
+from gwntf.transport import TransportLimits
 from tests import oracles
 from tests.problems import fit, random_graph, random_problem
 

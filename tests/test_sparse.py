@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, neighbor_graph
-from gwntf.core import InputError
 from gwntf.backends import get_backend
+from gwntf.core import InputError
 from gwntf.data import DataTensor, KruskalRows, as_data, khatri_rao, unfold
 from gwntf.data import sparse as sparse_module
 from gwntf.data.sparse import SparseBlock, sparse_block

@@ -11,8 +11,8 @@ import pytest
 from sklearn.base import clone
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, fit_many, neighbor_graph
-from gwntf.core import InputError
 from gwntf.backends import get_backend
+from gwntf.core import InputError
 from gwntf.data import as_data, sources, unfold
 from gwntf.data.blocks import LocalBlocks
 from gwntf.data.dense import DenseBlock

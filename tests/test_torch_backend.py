@@ -14,11 +14,11 @@ import pytest
 from scipy.sparse import csr_array
 
 from gwntf import GNMF, GWNTF, DeviceMemoryError, InputError, neighbor_graph
+from gwntf.backends import get_backend, registry
 from gwntf.core import MissingLibraryError
 from gwntf.datasets import load_digits_tensor
-from gwntf.backends import get_backend, registry
-from gwntf.model_selection import stability_curve
 from gwntf.losses import transport as transport_module
+from gwntf.model_selection import stability_curve
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 

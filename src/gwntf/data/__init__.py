@@ -7,7 +7,7 @@ a user gives, `checks` says what entries are allowed.
 """
 
 from gwntf.data.algebra import fold, khatri_rao, other_mode_product, reconstruct, unfold
-from gwntf.data.block import Block, Look, Looked, Products, Sums, Swept, mode_product
+from gwntf.data.block import Block, Looked, Products, Sums, Swept, Tile, mode_product
 from gwntf.data.blocks import Blocks, Kept, Parts
 from gwntf.data.checks import as_real_array, check_sample_shape, check_unscaled
 from gwntf.data.factors import KruskalRows, as_factors, to_simplex
@@ -21,12 +21,12 @@ __all__ = [
     "DataTensor",
     "Kept",
     "KruskalRows",
-    "Look",
     "Looked",
     "Parts",
     "Products",
     "Sums",
     "Swept",
+    "Tile",
     "as_data",
     "as_dense_block",
     "as_factors",

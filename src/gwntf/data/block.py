@@ -43,6 +43,31 @@ def mode_product(products: Products, factors: Sequence[Array], mode: int) -> Arr
     return other_mode_product(products[0], factors, mode) if 0 in products else products[mode]
 
 
+class Tile(NamedTuple):
+    """Some data and the model there, of one shape.
+
+    Attributes
+    ----------
+    start : int
+        Number of the first sample, fiber, entry or column of the tile, by which it is known in every pass.
+    x, y : arrays
+        Data and model.
+    mask : array of bool or None
+        Which entries were observed, if not all were.
+    axes : mapping
+        For every mode to be transported, the axis of x along which it lies.
+    backend : Backend
+        Owner of the arrays.
+    """
+
+    start: int
+    x: Array
+    y: Array
+    mask: Array | None
+    axes: Mapping[int, int]
+    backend: Backend
+
+
 class Looked(NamedTuple):
     """What a comparison of a tile with the model found.
 
@@ -61,23 +86,8 @@ class Looked(NamedTuple):
     done: Callable[[], None] | None = None
 
 
-class Look(Protocol):
-    """Compares a tile of data with the model there."""
-
-    def __call__(self, start: int, x: Array, y: Array, mask: Array | None, axes: Mapping[int, int]) -> Looked:
-        """Compare.
-
-        Parameters
-        ----------
-        start : int
-            Number of the first sample, fiber, entry or column of the tile, by which it is known in every pass.
-        x, y : arrays
-            Data and model, of one shape.
-        mask : array of bool or None
-            Which entries were observed, if not all were.
-        axes : mapping
-            For every mode to be transported, the axis of x along which it lies.
-        """
+Look: TypeAlias = Callable[[Tile], Looked]
+"""Compares data with the model."""
 
 
 class Swept(NamedTuple):

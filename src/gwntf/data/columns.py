@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gwntf.backends import Backend
 from gwntf.core import Array
 from gwntf.data.algebra import khatri_rao
-from gwntf.data.block import Look, Sums, Swept
+from gwntf.data.block import Look, Sums, Swept, Tile
 from gwntf.data.partition import pieces
 
 
@@ -66,7 +66,7 @@ class _Columns(ABC):
             x, mask = self.read(columns)
             b = other[columns]
             with backend.quiet():
-                (ratio,), costs, done = look(columns.start, x, a @ b.T, mask, {0: 0})
+                (ratio,), costs, done = look(Tile(columns.start, x, a @ b.T, mask, {0: 0}, backend))
             found = costs, ratio @ b, ratio.T @ a
             if done is not None:
                 done()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gwntf.backends import Backend, get_backend
 from gwntf.core import Array, FloatArray
 from gwntf.data.algebra import khatri_rao, unfold
-from gwntf.data.block import Look, Products, Sums, Swept
+from gwntf.data.block import Look, Products, Sums, Swept, Tile
 from gwntf.data.checks import Summary
 from gwntf.data.columns import DenseColumns, DensePart
 from gwntf.data.factors import KruskalRows
@@ -243,7 +243,7 @@ class DenseBlock:
             mask = None if self.observed is None else self.observed[tile]
             with backend.quiet():
                 y = (part @ other.T).reshape(*x.shape)
-                looked = look(tile.start, x, y, mask, axes)
+                looked = look(Tile(tile.start, x, y, mask, axes, backend))
             flat = [array.reshape(x.shape[0], -1) for array in looked.arrays]
             found = (
                 looked.costs,

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array, issparse
 
 from gwntf.backends import Backend, get_backend
 from gwntf.core import Array, FloatArray, InputError
-from gwntf.data.block import Look, Products, Sums, Swept, mode_product
+from gwntf.data.block import Look, Products, Sums, Swept, Tile, mode_product
 from gwntf.data.checks import Summary, check_kind, check_shape
 from gwntf.data.dense import DenseBlock
 from gwntf.data.factors import KruskalRows
@@ -229,7 +229,7 @@ class SparseBlock:
         def visit(tile: slice) -> tuple[Array, ...]:
             x, weights = fibers.dense(tile), fibers.weights(factors, tile)
             with backend.quiet():
-                (ratio,), costs, done = look(tile.start, x, weights @ a.T, None, {mode: 1})
+                (ratio,), costs, done = look(Tile(tile.start, x, weights @ a.T, None, {mode: 1}, backend))
             mass = xp.astype(weights, xp.float64, copy=False) @ masses
             found = costs, mass, ratio.T @ weights, ratio @ a
             if done is not None:
@@ -250,7 +250,7 @@ class SparseBlock:
             weights, others = fibers.weights(factors, tile)[row], a[column]
             with backend.quiet():
                 y = xp.sum(weights * others, axis=1)
-                (ratio,), costs, _ = look(tile.start, x[:, None], y[:, None], None, {})
+                (ratio,), costs, _ = look(Tile(tile.start, x[:, None], y[:, None], None, {}, backend))
             numbers = xp.concat([costs, xp.astype(y, xp.float64)[None]])
             by_fiber = backend.sum_by(numbers.T, row, size).T
             own = backend.sum_by(weights, column, len(a), ratio[:, 0])

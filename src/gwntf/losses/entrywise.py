@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 from gwntf.core import Array
-from gwntf.data import Block, Blocks, Kept, Looked, Parts, Sums, Swept, mode_product
+from gwntf.data import Block, Blocks, Kept, Looked, Parts, Sums, Swept, Tile, mode_product
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import Loss, Position, unit_columns
 from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio
@@ -52,22 +51,14 @@ class Entrywise(Loss):
     def repulsion(self, xp: Any, x: Array, model: Array) -> Array:
         """Return the part of d d/d x^ that is not negative."""
 
-    def look(
-        self,
-        start: int,  # noqa: ARG002
-        x: Array,
-        y: Array,
-        mask: Array | None,
-        axes: Mapping[int, int],  # noqa: ARG002
-        *,
-        backend: Any,
-    ) -> Looked:
+    def look(self, tile: Tile) -> Looked:
         """Compare a tile with the model: attraction and, unless it is one, repulsion; and the loss of every sample.
 
         Where nothing was observed, both are one if the repulsion is one everywhere, which is what they would be if the
         model were right there; else both are zero.
         """
-        xp, model = backend.xp, positive(backend.xp, y)
+        xp, x, mask = tile.backend.xp, tile.x, tile.mask
+        model = positive(xp, tile.y)
         values = self.value(xp, x, model)
         parts = [self.attraction(xp, x, model)]
         if not self.unit_repulsion:
@@ -82,8 +73,7 @@ class Entrywise(Loss):
         self, block: Block, a: Array, rest: Sequence[Array], *, rows: bool = True, sums: bool = True
     ) -> Swept:
         """Compare a block with the model, where it is."""
-        look = partial(self.look, backend=block.backend)
-        found = block.sweep(look, a, rest, rows=rows, sums=sums, zeros=not self.unit_repulsion)
+        found = block.sweep(self.look, a, rest, rows=rows, sums=sums, zeros=not self.unit_repulsion)
         if found.mass is None:
             return found
         return found._replace(costs=found.costs + zero_mass(block, found, a, rest), mass=None)
@@ -189,22 +179,13 @@ class KullbackLeibler(SimplexLoss, Entrywise):
         """Return one."""
         return xp.ones_like(model)
 
-    def look(
-        self,
-        start: int,  # noqa: ARG002
-        x: Array,
-        y: Array,
-        mask: Array | None,
-        axes: Mapping[int, int],  # noqa: ARG002
-        *,
-        backend: Any,
-    ) -> Looked:
+    def look(self, tile: Tile) -> Looked:
         """Compare a tile with the model in one pass over it."""
-        xp, rows = backend.xp, (x.shape[0], -1)
-        data, model = x.reshape(*rows), (y if mask is None else y * mask).reshape(*rows)
-        fused = backend.fused_kl
-        found, kl = ratio_and_kl(xp, data, model, axis=1) if fused is None else fused(data, model)
-        found = found.reshape(*x.shape)
+        xp, mask, shape = tile.backend.xp, tile.mask, (tile.x.shape[0], -1)
+        x, y = tile.x.reshape(*shape), (tile.y if mask is None else tile.y * mask).reshape(*shape)
+        fused = tile.backend.fused_kl
+        found, kl = ratio_and_kl(xp, x, y, axis=1) if fused is None else fused(x, y)
+        found = found.reshape(*tile.x.shape)
         if mask is not None:
             found = xp.where(mask, found, xp.ones_like(found))
         return Looked((found,), kl[None])

@@ -9,15 +9,14 @@ model filled in there (the E step of an EM), and the value counts observed entri
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from operator import mul
 from typing import Any
 
-from gwntf.backends import Backend
 from gwntf.core import Array
-from gwntf.data import Block, Blocks, DataTensor, Kept, Looked, Parts, Sums, mode_product
+from gwntf.data import Block, Blocks, DataTensor, Kept, Looked, Parts, Sums, Tile, mode_product
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import Loss, Position, unit_columns
 from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio, ratio_terms
@@ -56,7 +55,7 @@ class LeastSquares(Loss):
 
     def _measured_filled(self, block: Block, rest: Sequence[Array], a: Array) -> Sums:
         xp = block.backend.xp
-        found = block.sweep(partial(fill, backend=block.backend), a, rest, rows=False)
+        found = block.sweep(fill, a, rest, rows=False)
         return Sums(data=found.sums[0], gram=gram_of(xp, a), value=xp.sum(found.costs))
 
     def products(self, block: Block, rest: Sequence[Array], kept: Kept, *, mode: int) -> tuple[Kept, Sums]:
@@ -78,7 +77,7 @@ class LeastSquares(Loss):
         down = a @ backend.asarray(grams, block.dtype)
         pull = pull_of(backend, a, graph, halo)
         if not self.complete:
-            found = block.sweep(partial(fill, backend=backend), a, rest, sums=False)
+            found = block.sweep(fill, a, rest, sums=False)
             moved = ratio(xp, a, found.rows[0], down, pull)
             return Kept(moved), self._measured_filled(block, rest, moved)
         moved, data, cross = block.ratio_step(a, rest, *ratio_terms(xp, a, down, pull))
@@ -98,7 +97,7 @@ class LeastSquares(Loss):
             )
             values, state = xp.clip(values, 0.0, None), (product, sizes)
         else:
-            found = block.sweep(partial(fill, backend=block.backend), a, rest, sums=False)
+            found = block.sweep(fill, a, rest, sums=False)
             product, values = found.rows[0], found.costs[0]
         return ratio(xp, a, product, a @ xp.astype(grams, a.dtype, copy=False), pull), values, state
 
@@ -140,19 +139,11 @@ class LeastSquares(Loss):
         return unit_columns(blocks.backend.xp, rest)
 
 
-def fill(
-    start: int,  # noqa: ARG001
-    x: Array,
-    y: Array,
-    mask: Array | None,
-    axes: Mapping[int, int],  # noqa: ARG001
-    *,
-    backend: Backend,
-) -> Looked:
+def fill(tile: Tile) -> Looked:
     """Fill a tile with the model where nothing was observed; its cost is 1/2 |x - x^|^2 of every sample."""
-    xp = backend.xp
-    filled = x if mask is None else xp.where(mask, x, y)
-    residual = (filled - y).reshape(x.shape[0], -1)
+    xp = tile.backend.xp
+    filled = tile.x if tile.mask is None else xp.where(tile.mask, tile.x, tile.y)
+    residual = (filled - tile.y).reshape(tile.x.shape[0], -1)
     return Looked((filled,), 0.5 * xp.sum(residual * residual, axis=1, dtype=xp.float64)[None])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from gwntf.backends import Backend
 from gwntf.core import Array, InputError, Relaxation
-from gwntf.data import Block, Blocks, DataTensor, Kept, Looked, Parts, Sums, Swept
+from gwntf.data import Block, Blocks, DataTensor, Kept, Looked, Parts, Sums, Swept, Tile
 from gwntf.data.columns import ColumnBlock
 from gwntf.geometry import Cost, Kernel, build_kernel
 from gwntf.losses.base import ObjectiveTerms, PlanTerms, Position
@@ -148,7 +148,7 @@ class TransportLoss(SimplexLoss):
         if not own:
             return self._nothing(block, a, rest), state
         state = self._state(block.backend, state)
-        look = _Look(self, block.backend, state, effort, 1 / len(counted), len(own) / len(counted))
+        look = _Look(self, state, effort, 1 / len(counted), len(own) / len(counted))
         swept = block.sweep(look, a, rest, own)
         if swept.mass is not None:
             missed = self.relaxation.reg_m_model * zero_mass(block, swept, a, rest)
@@ -175,7 +175,7 @@ class TransportLoss(SimplexLoss):
         """Transport columns along the samples, one of so many `modes`."""
         xp = columns.backend.xp
         state = self._state(columns.backend, state, across=not columns.sparse)
-        look = _Look(self, columns.backend, state, effort, 1 / modes, 1 / modes)
+        look = _Look(self, state, effort, 1 / modes, 1 / modes)
         swept = columns.sweep_samples_axis(look, a, rest)
         mass = swept.mass[:, 0] if swept.mass is not None else xp.zeros_like(swept.costs[:0, 0])
         return state, Sums(across=swept.costs[:, 0], product=swept.sums[0], mass=mass), swept.rows[0]
@@ -246,14 +246,14 @@ class _Look:
     """
 
     loss: TransportLoss
-    backend: Backend
     state: WarmStarts | None
     effort: int
     share: float
     part: float
 
-    def __call__(self, start: int, x: Array, y: Array, mask: Array | None, axes: Mapping[int, int]) -> Looked:
-        loss, backend, xp = self.loss, self.backend, self.backend.xp
+    def __call__(self, tile: Tile) -> Looked:
+        loss, (start, x, y, mask, axes, backend) = self.loss, tile
+        xp = backend.xp
         seen, target = y if mask is None else y * mask, xp.zeros_like(x)
         limits = replace(loss.limits, max_iter=self.effort)
         costs, starts = [], {}
