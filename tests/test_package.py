@@ -25,7 +25,7 @@ HEAVY = (
     *("matplotlib", "PIL", "tqdm", "pynndescent", "ot"),
 )
 BASE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl"}
-"""The only libraries that ``import gwntf`` imports itself."""
+"""The only libraries that ``import gwntf`` may import itself."""
 
 
 def loaded_libraries(code: str) -> set[str]:
@@ -42,7 +42,8 @@ def test_import_loads_no_heavy_library():
 def test_import_loads_only_what_numpy_scipy_and_scikit_learn_load():
     """A program that has only the imports of other libraries in it loads all of them; `import-time` times both."""
     imports = foreign_imports()
-    assert set(imports.values()) == BASE
+    assert set(imports.values()) <= BASE
+    assert {"numpy", "scipy", "sklearn"} <= set(imports.values())
     assert loaded_libraries("import gwntf") - loaded_libraries("\n".join(imports)) == {"gwntf"}
 
 

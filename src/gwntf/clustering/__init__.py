@@ -1,7 +1,7 @@
 """From an embedding or a graph to clusters: labels, cuts of the graph, and the choice of its metric.
 
-May import `geometry` and everything below it. Pure functions: `labels` of embeddings, `graph_cut` of graphs, and
-`graph_choice`, which compares graphs by how clearly they fall into clusters.
+May import `geometry` and everything below it. Pure functions: start with `labels`, from embeddings; `graph_cut` is for
+graphs, and `graph_choice` compares graphs by how clearly they fall into clusters.
 """
 
 from gwntf.clustering.graph_choice import choose_graph
