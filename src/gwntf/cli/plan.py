@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from gwntf.cli.voice import Voice, duration, times
 from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
-from gwntf.readers import size
+from gwntf.readers import format_bytes
 
 _ENTRIES = 2_000_000
 """Of the samples that are tried: a second or so of work."""
@@ -47,7 +47,7 @@ def tell_plan(voice: Voice, model: Any, X: Any, *, labelled: bool) -> None:
 def _tell(voice: Voice, model: Any, X: Any, **found: Any) -> None:
     n_samples = X.shape[0]
     rank = model.n_components
-    needed = "unknown on this system" if found["memory"] is None else size(found["memory"])
+    needed = "unknown on this system" if found["memory"] is None else format_bytes(found["memory"])
     most = model.max_iter * model.n_init
     entries = math.prod(X.shape)
     voice.say("model", f"{type(model).__name__} of rank {rank}, data of {entries} entries")
