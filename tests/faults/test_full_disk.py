@@ -116,5 +116,5 @@ def test_with_no_room_left_the_old_file_survives_and_the_error_says_so(name, tmp
     assert system
     assert target in message
     assert "File too large" in message
-    assert ("is as it was" if before else "there is none") in message
+    assert ("the existing file is unchanged" if before else "no file was created") in message
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
