@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from gwntf import NMF, Checkpoint, FileWriteError
-from gwntf.cli.reproduce import _write
+from gwntf.cli.output import write_text
 from gwntf.experiments import load_table, run_table, summarise
 from gwntf.reports import table_report
 
@@ -62,7 +62,7 @@ def write_report(folder: Path) -> None:
     small = table(folder)
     results = run_table(small, cache=folder.parent / "cache", jobs=1)
     with limited():
-        _write(summarise(small, results), folder, "html", table_report(summarise(small, results), {}))
+        write_text(folder / "small.html", table_report(summarise(small, results), {}))
 
 
 class limited:  # noqa: N801

@@ -1,0 +1,224 @@
+"""The grammar of the command line: every command with its options, help and examples."""
+
+import argparse
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from gwntf._version import __version__
+from gwntf.cli.arguments import add_output, data_options, estimator_options, run_options, whole
+from gwntf.cli.fit import run_cluster, run_fit
+from gwntf.cli.models import run_info, run_report, run_transform
+from gwntf.cli.output import Output
+from gwntf.cli.tables import run_demo, run_reproduce
+from gwntf.core import MissingLibraryError
+from gwntf.engines import LOCAL_ENGINES
+from gwntf.estimators.files import KNOWN
+from gwntf.experiments import known_tables
+from gwntf.readers import FORMATS
+
+_EPILOG = """\
+examples:
+  gwntf info photos/                                       what it contains
+  gwntf cluster photos/ --clusters 10 -o clusters.csv      clusters of images
+  gwntf fit photos/ --rank 20 -o photos.gwntf              a model in a file
+  gwntf transform photos.gwntf new/ -o embedding.csv       embedding of new samples
+  gwntf report photos.gwntf -o photos.html                 a page on the model
+
+`gwntf COMMAND --help` lists the options. Exit codes: 0 success, 1 an error, printed to standard error, 2 a wrong
+command line, 130 interrupted."""
+
+_DATA = f"{', '.join(FORMATS)}, or a folder of PNG or JPEG images"
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands; each sets `run`, a function of the options and of an `Output`."""
+    parser = argparse.ArgumentParser(
+        prog="gwntf",
+        description="Nonnegative tensor factorization under optimal-transport losses.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"gwntf {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (_add_cluster, _add_fit, _add_transform, _add_report, _add_info, _add_demo, _add_reproduce):
+        add(commands)
+    _add_completion(commands, parser)
+    return parser
+
+
+def _add_command(
+    commands: Any,
+    run: Callable[[Any, Output], None],
+    usage: str,
+    text: str,
+    *options: argparse.ArgumentParser,
+) -> argparse.ArgumentParser:
+    """Add a command; `text` is its description, whose first sentence is shown in the list of commands, and examples."""
+    description, examples = text.split("\n\n")
+    name, summary = usage.split()[0], description.split(".")[0]
+    command: argparse.ArgumentParser = commands.add_parser(
+        name,
+        usage=f"gwntf {usage}",
+        help=summary[0].lower() + summary[1:],
+        description=description,
+        epilog=f"examples:\n{examples}",
+        parents=options,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.set_defaults(run=run)
+    return command
+
+
+def _json_option() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--json", action="store_true", help="print one JSON document to standard output")
+    return parser
+
+
+_CLUSTER = """\
+Find clusters of samples. Fits GWNTF with its preset for clustering, whose graph is chosen
+without labels. Known classes, if any, score the clusters and are used for nothing else.
+
+  gwntf cluster photos/ --clusters 10 -o clusters.csv --report clusters.html
+  gwntf cluster COIL20.mat --labels gnd --sample-shape 32x32 -o clusters.csv
+  gwntf cluster table.csv --labels species --clusters 3 -o clusters.csv --json"""
+
+
+def _add_cluster(commands: Any) -> None:
+    options = data_options(), estimator_options(), run_options(), _json_option()
+    usage = "cluster DATA -o CLUSTERS.csv [options]"
+    command = _add_command(commands, run_cluster, usage, _CLUSTER, *options)
+    command.add_argument("data", type=Path, metavar="DATA", help=_DATA)
+    add_output(command, "cluster of every sample, .csv or .npy")
+    clusters = "default: the number of known classes"
+    command.add_argument("-k", "--clusters", dest="n_clusters", type=whole(1), metavar="K", help=clusters)
+    command.add_argument("--model", type=Path, metavar="FILE", help="also save the model, .gwntf")
+    command.add_argument(
+        "--report", type=Path, metavar="FILE", help="also write a page on the clusters, .html"
+    )
+    rank = "components (default: three for each cluster)"
+    command.add_argument("--rank", dest="n_components", type=whole(1), metavar="R", help=rank)
+
+
+_FIT = """\
+Factorise data and save the model in a file. Samples are the first axis of an array, the
+rows of a table or the images of a folder.
+
+  gwntf fit faces/ --size 32x32 --rank 40 -o faces.gwntf
+  gwntf fit counts.csv --labels kind --method NMF --rank 8 -o counts.gwntf
+  gwntf fit scans.mat --key scans --sample-axis -1 --rank 12 --dry-run
+  gwntf fit spectra.npy --rank 6 --costs none,grid2 --graph-reg 0 -o spectra.gwntf --json"""
+
+
+def _add_fit(commands: Any) -> None:
+    options = data_options(), estimator_options(), run_options(), _json_option()
+    command = _add_command(commands, run_fit, "fit DATA -o MODEL.gwntf [options]", _FIT, *options)
+    command.add_argument("data", type=Path, metavar="DATA", help=_DATA)
+    add_output(command, "model file to write, .gwntf")
+    command.add_argument("--method", choices=sorted(KNOWN), default="GWNTF", help="default: %(default)s")
+    rank = "number of components"
+    command.add_argument("--rank", dest="n_components", type=whole(1), metavar="R", help=rank)
+    clusters = "also find this number of clusters"
+    command.add_argument("--clusters", dest="n_clusters", type=whole(1), metavar="K", help=clusters)
+
+
+_TRANSFORM = """\
+Embed new samples with a fitted model. Rows are folded and images resized to the shape that
+the model was fitted to.
+
+  gwntf transform faces.gwntf new_faces/ -o embedding.csv
+  gwntf transform counts.gwntf more.csv --labels kind -o embedding.npy
+  gwntf transform faces.gwntf new_faces/ --predict -o clusters.csv"""
+
+
+def _add_transform(commands: Any) -> None:
+    usage = "transform MODEL DATA -o FILE [options]"
+    command = _add_command(commands, run_transform, usage, _TRANSFORM, data_options(), _json_option())
+    command.add_argument("model", type=Path, metavar="MODEL", help="model file, .gwntf")
+    command.add_argument("data", type=Path, metavar="DATA", help=_DATA)
+    add_output(command, "embedding of every sample, .npy or .csv", required=True)
+    predict = "write the cluster of every sample instead of its embedding"
+    command.add_argument("--predict", action="store_true", help=predict)
+
+
+_REPORT = """\
+Write a page on a fitted model. Shows components, objective and embedding; with the data of
+the fit also samples, their reconstructions, and the members of every cluster. One HTML file
+that needs no network.
+
+  gwntf report faces.gwntf -o faces.html
+  gwntf report faces.gwntf --data faces/ -o faces.html
+  gwntf report coil.gwntf --data COIL20.mat --labels gnd -o coil.html"""
+
+
+def _add_report(commands: Any) -> None:
+    usage = "report MODEL -o PAGE.html [options]"
+    command = _add_command(commands, run_report, usage, _REPORT, data_options(), _json_option())
+    command.add_argument("model", type=Path, metavar="MODEL", help="model file, .gwntf")
+    add_output(command, "page to write, .html", required=True)
+    command.add_argument("--data", type=Path, metavar="DATA", help=_DATA)
+
+
+_INFO = """\
+Print what a data file, a folder of images or a model file contains.
+
+  gwntf info photos/
+  gwntf info COIL20.mat --key fea
+  gwntf info faces.gwntf --json"""
+
+
+def _add_info(commands: Any) -> None:
+    command = _add_command(commands, run_info, "info FILE [options]", _INFO, data_options(), _json_option())
+    command.add_argument("file", type=Path, metavar="FILE", help=_DATA)
+
+
+def _add_demo(commands: Any) -> None:
+    command = commands.add_parser("demo", help="all methods on scikit-learn's digits: a table and a figure")
+    _add_folder(command, Path("demo"))
+    command.set_defaults(run=run_demo)
+
+
+def _add_reproduce(commands: Any) -> None:
+    command = commands.add_parser(
+        "reproduce",
+        help="the paper's tables beside the published scores",
+        description="Run tables of methods, print them beside the published scores, and write JSON, Markdown and "
+        "HTML. Finished runs are cached in OUTPUT/cache: a table that was interrupted resumes from there.",
+        epilog="example: gwntf reproduce coil20 pie_pose27 --runs 50",
+    )
+    tables = f"one of {', '.join(known_tables())}, or a path to a TOML file; before any --methods"
+    command.add_argument("tables", nargs="+", metavar="TABLE", help=tables)
+    command.add_argument("--runs", type=whole(1), help="runs per method (default: the table's own number)")
+    command.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods of the table")
+    command.add_argument("--engine", choices=LOCAL_ENGINES, help="where the arithmetic runs")
+    command.add_argument("--device", help='device of the engine "torch": cpu, cuda or cuda:N')
+    command.add_argument("--jobs", type=whole(1), help="parallel runs (default: one per core)")
+    _add_folder(command, Path("reproduction"))
+    command.set_defaults(run=run_reproduce)
+
+
+def _add_folder(command: argparse.ArgumentParser, default: Path) -> None:
+    text = "folder to write to (default: %(default)s)"
+    command.add_argument("-o", "--output", type=Path, default=default, help=text)
+
+
+_COMPLETION = """\
+Print a script that completes commands in a shell.
+
+  gwntf completion bash > ~/.local/share/bash-completion/completions/gwntf
+  gwntf completion zsh > ~/.zfunc/_gwntf
+  gwntf completion fish > ~/.config/fish/completions/gwntf.fish"""
+
+
+def _add_completion(commands: Any, parser: argparse.ArgumentParser) -> None:
+    def run(options: Any, _: Output) -> None:
+        if find_spec("shtab") is None:
+            raise MissingLibraryError("completion scripts need shtab: pip install 'gwntf[completion]'")
+        import shtab
+
+        print(shtab.complete(parser, shell=options.shell))
+
+    command = _add_command(commands, run, "completion SHELL", _COMPLETION)
+    command.add_argument("shell", choices=("bash", "zsh", "fish"))
