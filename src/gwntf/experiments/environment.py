@@ -1,6 +1,4 @@
-"""Versions and machine, for the record."""
-
-from __future__ import annotations
+"""Versions and machine that a result was computed with."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -9,7 +7,7 @@ from gwntf._version import __version__
 
 
 def environment(device: str | None = None) -> dict[str, str]:
-    """Versions and machine, with the device where one was used, for the record."""
+    """Return versions and machine, and the device if one was used."""
     found = {"gwntf": __version__, "python": platform.python_version(), "machine": platform.machine()}
     packages = ["numpy", "scipy", "scikit-learn"]
     if device is not None:
