@@ -326,7 +326,7 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(place, tmp_path, capsys)
 
 
 def test_help_of_every_command_has_examples(capsys):
-    for command in ("cluster", "fit", "transform", "report", "info", "completion"):
+    for command in ("cluster", "fit", "transform", "report", "info", "demo", "reproduce", "completion"):
         with pytest.raises(SystemExit) as stop:
             main([command, "--help"])
         assert stop.value.code == 0

@@ -4,7 +4,6 @@ import argparse
 import math
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 from gwntf.engines import ENGINES
 from gwntf.geometry import GRAPH_METRICS, GRAPH_WEIGHTS
@@ -55,72 +54,54 @@ def memory(text: str) -> int:
 
 
 def data_options() -> argparse.ArgumentParser:
-    """Return the options that say how to read data."""
+    """Return the options of commands that read data."""
     parser = argparse.ArgumentParser(add_help=False)
-    group = parser.add_argument_group("reading data")
-    group.add_argument("--key", metavar="NAME", help="which array of .npz, .mat, .h5 or .zarr")
-    group.add_argument(
+    parser.add_argument("--json", action="store_true", help="print one JSON document to standard output")
+    add = parser.add_argument_group("reading data").add_argument
+    add("--key", metavar="NAME", help="which array of .npz, .mat, .h5 or .zarr")
+    add(
         "--labels",
         metavar="NAME",
         help="known classes: a column of .csv or .parquet, an array of .npz, .mat, .h5 or .zarr, a .npy file beside "
         "a .npy one; in a folder the names of subfolders are used without this option",
     )
-    group.add_argument("--sample-shape", type=shape, metavar="AxB", help="fold each row, as 32x32")
-    axis = "axis of the samples, from 0 (default 0)"
-    group.add_argument("--sample-axis", type=int, default=0, metavar="N", help=axis)
-    group.add_argument("--size", type=shape, metavar="HxW", help="resize images")
-    group.add_argument("--color", action="store_true", help="keep the colours of images as one more axis")
+    add("--sample-shape", type=shape, metavar="AxB", help="fold each row, as 32x32")
+    add("--sample-axis", type=int, default=0, metavar="N", help="axis of the samples, from 0 (default 0)")
+    add("--size", type=shape, metavar="HxW", help="resize images")
+    add("--color", action="store_true", help="keep the colours of images as one more axis")
     limit = "for one array, as 8G (default: half of all); a larger .npy file is read block by block"
-    group.add_argument("--max-memory", type=memory, metavar="BYTES", help=limit)
+    add("--max-memory", type=memory, metavar="BYTES", help=limit)
     return parser
 
 
 def estimator_options() -> argparse.ArgumentParser:
     """Return the options that are parameters of the estimators; those left out keep the defaults of the method."""
     parser = argparse.ArgumentParser(add_help=False)
-    group = parser.add_argument_group("the model (default: the method's own values)")
+    add = parser.add_argument_group("the model (default: the method's own values)").add_argument
     names = "ground cost of every axis, samples first: grid, grid2, cosine, euclidean or none"
-    group.add_argument("--costs", type=costs, metavar="C,C,...", help=names)
-    group.add_argument("--reg", type=number, metavar="E", help="weight of the entropy")
-    group.add_argument("--graph-reg", type=number, metavar="MU", help="weight of the graph on the samples")
+    add("--costs", type=costs, metavar="C,C,...", help=names)
+    add("--reg", type=number, metavar="E", help="weight of the entropy")
+    add("--graph-reg", type=number, metavar="MU", help="weight of the graph on the samples")
     neighbors = "neighbours of a sample in the graph"
-    group.add_argument("--neighbors", dest="n_neighbors", type=whole(1), metavar="P", help=neighbors)
-    inner = "steps of the samples in each iteration"
-    group.add_argument("--inner-iter", type=whole(1), metavar="N", help=inner)
-    group.add_argument("--max-iter", type=whole(1), metavar="N", help="largest number of iterations")
-    tol = "stop when the objective decreases by less than this, relatively"
-    group.add_argument("--tol", type=number, metavar="T", help=tol)
-    group.add_argument(
-        "--n-init", type=whole(1), metavar="N", help="random starts, the best of which is kept"
-    )
-    group.add_argument("--graph-metric", choices=[*GRAPH_METRICS, "auto"])
-    group.add_argument("--graph-weight", choices=GRAPH_WEIGHTS)
-    group.add_argument("--init", choices=["random", "nndsvd", "graph"])
-    group.add_argument("--sample-norm", choices=["l2", "l1", "none"])
-    group.add_argument("--missing", choices=["error", "ignore"], help="what to do with NaN (default: error)")
-    group = parser.add_argument_group("the run")
-    group.add_argument("--engine", choices=ENGINES, help="where the arithmetic runs")
-    group.add_argument("--device", help='for the engine "torch": cpu, cuda or cuda:N')
-    group.add_argument("--dtype", choices=["float32", "float64"])
+    add("--neighbors", dest="n_neighbors", type=whole(1), metavar="P", help=neighbors)
+    add("--inner-iter", type=whole(1), metavar="N", help="steps of the samples in each iteration")
+    add("--max-iter", type=whole(1), metavar="N", help="largest number of iterations")
+    add("--tol", type=number, metavar="T", help="relative decrease of the objective at which to stop")
+    add("--n-init", type=whole(1), metavar="N", help="random starts, the best of which is kept")
+    add("--graph-metric", choices=[*GRAPH_METRICS, "auto"])
+    add("--graph-weight", choices=GRAPH_WEIGHTS)
+    add("--init", choices=["random", "nndsvd", "graph"])
+    add("--sample-norm", choices=["l2", "l1", "none"])
+    add("--missing", choices=["error", "ignore"], help="what to do with NaN (default: error)")
+    add = parser.add_argument_group("the run").add_argument
+    add("--engine", choices=ENGINES, help="where the arithmetic runs")
+    add("--device", help='for the engine "torch": cpu, cuda or cuda:N')
+    add("--dtype", choices=["float32", "float64"])
     seed = "seed of the random start (default 0)"
-    group.add_argument("--seed", dest="random_state", type=whole(0), default=0, metavar="N", help=seed)
+    add("--seed", dest="random_state", type=whole(0), default=0, metavar="N", help=seed)
     resume = "file for the state of the fit; the same command resumes from it after an interruption"
-    group.add_argument("--checkpoint", metavar="FILE", help=resume)
+    add("--checkpoint", metavar="FILE", help=resume)
     return parser
-
-
-def run_options() -> argparse.ArgumentParser:
-    """Return the options of commands that fit."""
-    parser = argparse.ArgumentParser(add_help=False)
-    dry_run = "print sizes, memory and time; write nothing"
-    parser.add_argument("--dry-run", action="store_true", help=dry_run)
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bar")
-    return parser
-
-
-def add_output(command: argparse.ArgumentParser, text: str, *, required: bool = False) -> None:
-    """Add the option for the file to write."""
-    command.add_argument("-o", "--output", type=Path, metavar="FILE", required=required, help=text)
 
 
 PARAMETERS = ("n_components", "n_clusters", *vars(estimator_options().parse_args([])))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gwntf._version import __version__
-from gwntf.cli.arguments import add_output, data_options, estimator_options, run_options, whole
+from gwntf.cli.arguments import data_options, estimator_options, whole
 from gwntf.cli.fit import run_cluster, run_fit
 from gwntf.cli.models import run_info, run_report, run_transform
 from gwntf.cli.output import Output
@@ -30,6 +30,7 @@ examples:
 command line, 130 interrupted."""
 
 _DATA = f"{', '.join(FORMATS)}, or a folder of PNG or JPEG images"
+_FOLDER = "folder to write to (default: %(default)s)"
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -54,8 +55,11 @@ def _add_command(
     usage: str,
     text: str,
     *options: argparse.ArgumentParser,
-) -> argparse.ArgumentParser:
-    """Add a command; `text` is its description, whose first sentence is shown in the list of commands, and examples."""
+) -> Callable[..., Any]:
+    """Add a command; return its `add_argument`.
+
+    `text` is a description, whose first sentence is shown in the list of commands, and after an empty line examples.
+    """
     description, examples = text.split("\n\n")
     name, summary = usage.split()[0], description.split(".")[0]
     command: argparse.ArgumentParser = commands.add_parser(
@@ -68,13 +72,7 @@ def _add_command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.set_defaults(run=run)
-    return command
-
-
-def _json_option() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--json", action="store_true", help="print one JSON document to standard output")
-    return parser
+    return command.add_argument
 
 
 _CLUSTER = """\
@@ -87,19 +85,17 @@ without labels. Known classes, if any, score the clusters and are used for nothi
 
 
 def _add_cluster(commands: Any) -> None:
-    options = data_options(), estimator_options(), run_options(), _json_option()
     usage = "cluster DATA -o CLUSTERS.csv [options]"
-    command = _add_command(commands, run_cluster, usage, _CLUSTER, *options)
-    command.add_argument("data", type=Path, metavar="DATA", help=_DATA)
-    add_output(command, "cluster of every sample, .csv or .npy")
+    add = _add_command(commands, run_cluster, usage, _CLUSTER, data_options(), estimator_options())
+    add("data", type=Path, metavar="DATA", help=_DATA)
+    add("-o", "--output", type=Path, metavar="FILE", help="cluster of every sample, .csv or .npy")
     clusters = "default: the number of known classes"
-    command.add_argument("-k", "--clusters", dest="n_clusters", type=whole(1), metavar="K", help=clusters)
-    command.add_argument("--model", type=Path, metavar="FILE", help="also save the model, .gwntf")
-    command.add_argument(
-        "--report", type=Path, metavar="FILE", help="also write a page on the clusters, .html"
-    )
+    add("-k", "--clusters", dest="n_clusters", type=whole(1), metavar="K", help=clusters)
+    add("--model", type=Path, metavar="FILE", help="also save the model, .gwntf")
+    add("--report", type=Path, metavar="FILE", help="also write a page on the clusters, .html")
     rank = "components (default: three for each cluster)"
-    command.add_argument("--rank", dest="n_components", type=whole(1), metavar="R", help=rank)
+    add("--rank", dest="n_components", type=whole(1), metavar="R", help=rank)
+    _add_run_options(add)
 
 
 _FIT = """\
@@ -113,15 +109,20 @@ rows of a table or the images of a folder.
 
 
 def _add_fit(commands: Any) -> None:
-    options = data_options(), estimator_options(), run_options(), _json_option()
-    command = _add_command(commands, run_fit, "fit DATA -o MODEL.gwntf [options]", _FIT, *options)
-    command.add_argument("data", type=Path, metavar="DATA", help=_DATA)
-    add_output(command, "model file to write, .gwntf")
-    command.add_argument("--method", choices=sorted(KNOWN), default="GWNTF", help="default: %(default)s")
-    rank = "number of components"
-    command.add_argument("--rank", dest="n_components", type=whole(1), metavar="R", help=rank)
+    usage = "fit DATA -o MODEL.gwntf [options]"
+    add = _add_command(commands, run_fit, usage, _FIT, data_options(), estimator_options())
+    add("data", type=Path, metavar="DATA", help=_DATA)
+    add("-o", "--output", type=Path, metavar="FILE", help="model file to write, .gwntf")
+    add("--method", choices=sorted(KNOWN), default="GWNTF", help="default: %(default)s")
+    add("--rank", dest="n_components", type=whole(1), metavar="R", help="number of components")
     clusters = "also find this number of clusters"
-    command.add_argument("--clusters", dest="n_clusters", type=whole(1), metavar="K", help=clusters)
+    add("--clusters", dest="n_clusters", type=whole(1), metavar="K", help=clusters)
+    _add_run_options(add)
+
+
+def _add_run_options(add: Callable[..., Any]) -> None:
+    add("--dry-run", action="store_true", help="print sizes, memory and time; write nothing")
+    add("-q", "--quiet", action="store_true", help="no progress bar")
 
 
 _TRANSFORM = """\
@@ -135,12 +136,13 @@ the model was fitted to.
 
 def _add_transform(commands: Any) -> None:
     usage = "transform MODEL DATA -o FILE [options]"
-    command = _add_command(commands, run_transform, usage, _TRANSFORM, data_options(), _json_option())
-    command.add_argument("model", type=Path, metavar="MODEL", help="model file, .gwntf")
-    command.add_argument("data", type=Path, metavar="DATA", help=_DATA)
-    add_output(command, "embedding of every sample, .npy or .csv", required=True)
+    add = _add_command(commands, run_transform, usage, _TRANSFORM, data_options())
+    add("model", type=Path, metavar="MODEL", help="model file, .gwntf")
+    add("data", type=Path, metavar="DATA", help=_DATA)
+    embedding = "embedding of every sample, .npy or .csv"
+    add("-o", "--output", type=Path, metavar="FILE", required=True, help=embedding)
     predict = "write the cluster of every sample instead of its embedding"
-    command.add_argument("--predict", action="store_true", help=predict)
+    add("--predict", action="store_true", help=predict)
 
 
 _REPORT = """\
@@ -154,11 +156,10 @@ that needs no network.
 
 
 def _add_report(commands: Any) -> None:
-    usage = "report MODEL -o PAGE.html [options]"
-    command = _add_command(commands, run_report, usage, _REPORT, data_options(), _json_option())
-    command.add_argument("model", type=Path, metavar="MODEL", help="model file, .gwntf")
-    add_output(command, "page to write, .html", required=True)
-    command.add_argument("--data", type=Path, metavar="DATA", help=_DATA)
+    add = _add_command(commands, run_report, "report MODEL -o PAGE.html [options]", _REPORT, data_options())
+    add("model", type=Path, metavar="MODEL", help="model file, .gwntf")
+    add("-o", "--output", type=Path, metavar="FILE", required=True, help="page to write, .html")
+    add("--data", type=Path, metavar="DATA", help=_DATA)
 
 
 _INFO = """\
@@ -170,38 +171,39 @@ Print what a data file, a folder of images or a model file contains.
 
 
 def _add_info(commands: Any) -> None:
-    command = _add_command(commands, run_info, "info FILE [options]", _INFO, data_options(), _json_option())
-    command.add_argument("file", type=Path, metavar="FILE", help=_DATA)
+    add = _add_command(commands, run_info, "info FILE [options]", _INFO, data_options())
+    add("file", type=Path, metavar="FILE", help=_DATA)
+
+
+_DEMO = """\
+Run all methods on scikit-learn's digits. Prints a table and draws a figure.
+
+  gwntf demo -o results"""
 
 
 def _add_demo(commands: Any) -> None:
-    command = commands.add_parser("demo", help="all methods on scikit-learn's digits: a table and a figure")
-    _add_folder(command, Path("demo"))
-    command.set_defaults(run=run_demo)
+    add = _add_command(commands, run_demo, "demo [-o FOLDER]", _DEMO)
+    add("-o", "--output", type=Path, metavar="FOLDER", default=Path("demo"), help=_FOLDER)
+
+
+_REPRODUCE = """\
+Run the paper's tables. Prints them beside the published scores, and writes JSON, Markdown,
+HTML and a chart. Finished runs are cached in FOLDER/cache: a table that was interrupted
+resumes from there.
+
+  gwntf reproduce coil20 pie_pose27 --runs 50"""
 
 
 def _add_reproduce(commands: Any) -> None:
-    command = commands.add_parser(
-        "reproduce",
-        help="the paper's tables beside the published scores",
-        description="Run tables of methods, print them beside the published scores, and write JSON, Markdown and "
-        "HTML. Finished runs are cached in OUTPUT/cache: a table that was interrupted resumes from there.",
-        epilog="example: gwntf reproduce coil20 pie_pose27 --runs 50",
-    )
+    add = _add_command(commands, run_reproduce, "reproduce TABLE [TABLE ...] [options]", _REPRODUCE)
     tables = f"one of {', '.join(known_tables())}, or a path to a TOML file; before any --methods"
-    command.add_argument("tables", nargs="+", metavar="TABLE", help=tables)
-    command.add_argument("--runs", type=whole(1), help="runs per method (default: the table's own number)")
-    command.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods of the table")
-    command.add_argument("--engine", choices=LOCAL_ENGINES, help="where the arithmetic runs")
-    command.add_argument("--device", help='device of the engine "torch": cpu, cuda or cuda:N')
-    command.add_argument("--jobs", type=whole(1), help="parallel runs (default: one per core)")
-    _add_folder(command, Path("reproduction"))
-    command.set_defaults(run=run_reproduce)
-
-
-def _add_folder(command: argparse.ArgumentParser, default: Path) -> None:
-    text = "folder to write to (default: %(default)s)"
-    command.add_argument("-o", "--output", type=Path, default=default, help=text)
+    add("tables", nargs="+", metavar="TABLE", help=tables)
+    add("--runs", type=whole(1), metavar="N", help="runs per method (default: the table's own number)")
+    add("--methods", nargs="+", metavar="METHOD", help="only these methods of the table")
+    add("--engine", choices=LOCAL_ENGINES, help="where the arithmetic runs")
+    add("--device", help='device of the engine "torch": cpu, cuda or cuda:N')
+    add("--jobs", type=whole(1), metavar="N", help="parallel runs (default: one per core)")
+    add("-o", "--output", type=Path, metavar="FOLDER", default=Path("reproduction"), help=_FOLDER)
 
 
 _COMPLETION = """\
@@ -220,5 +222,5 @@ def _add_completion(commands: Any, parser: argparse.ArgumentParser) -> None:
 
         print(shtab.complete(parser, shell=options.shell))
 
-    command = _add_command(commands, run, "completion SHELL", _COMPLETION)
-    command.add_argument("shell", choices=("bash", "zsh", "fish"))
+    add = _add_command(commands, run, "completion SHELL", _COMPLETION)
+    add("shell", choices=("bash", "zsh", "fish"))
