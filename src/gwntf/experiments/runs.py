@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import platform
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import spectral_clustering
 from sklearn.preprocessing import normalize
 
+from gwntf._version import __version__
 from gwntf.core import FloatArray, GwntfError
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
 from gwntf.engines import to_host
@@ -22,7 +25,6 @@ from gwntf.estimators.graph_choice import choose_graph
 from gwntf.estimators.graph_cut import clearest
 from gwntf.estimators.labels import assign, check_clusters
 from gwntf.evaluation import clustering_scores
-from gwntf.experiments.environment import environment
 from gwntf.experiments.table import FOREIGN, Method
 from gwntf.geometry import check_costs, neighbor_graph, resolve_costs
 from gwntf.io import atomic_path
@@ -36,6 +38,23 @@ _MAX_PICTURES = 10
 
 GraphKey = tuple[int, str, str, str | None]
 GRAPH_DEFAULT: GraphKey = (5, "binary", "cosine", "l2")
+
+
+def environment(device: str | None = None) -> dict[str, str]:
+    """Return versions and machine, and the device if one was used."""
+    found = {"gwntf": __version__, "python": platform.python_version(), "machine": platform.machine()}
+    packages = ["numpy", "scipy", "scikit-learn"]
+    if device is not None:
+        from gwntf.engines.torch.arrays import device_name
+
+        found["device"] = device_name(device)
+        packages += ["torch", "triton"]
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found
 
 
 @dataclass(frozen=True)

@@ -42,18 +42,9 @@ _ALIGN, _DIGEST_SIZE, _CHUNK, _MAX_AXES = 64, 32, 2**20, 32
 def write_container(
     path: str | os.PathLike[str], kind: str, content: Any, arrays: Sequence[NDArray[Any]]
 ) -> None:
-    """Write a file, which appears complete or not at all.
+    """Write a file of that kind, "model" or "checkpoint", which appears complete or not at all.
 
-    Parameters
-    ----------
-    path : path
-        Where to write.
-    kind : str
-        Kind of file: "model" or "checkpoint".
-    content : JSON
-        Content; refers to arrays by their index.
-    arrays : sequence of arrays
-        Arrays of real numbers.
+    The content is JSON that refers to the arrays, of real numbers, by their index.
     """
     entries, values = zip(*map(_encode_array, arrays), strict=True) if arrays else ((), ())
     header = json.dumps(

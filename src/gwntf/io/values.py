@@ -58,15 +58,7 @@ Records = Mapping[str, Record]
 
 @dataclass
 class Packer:
-    """Turns values into JSON, and collects their arrays.
-
-    Attributes
-    ----------
-    records : dict of str to Record
-        Classes that may occur, by the names they have in a file.
-    arrays : list of arrays
-        The arrays collected so far.
-    """
+    """Turns values into JSON and collects their arrays; `records` are the classes that may occur."""
 
     records: Records = field(default_factory=dict)
     arrays: list[NDArray[Any]] = field(default_factory=list)

@@ -118,19 +118,18 @@ def stability_curve(
     >>> stability_curve(NCP(max_iter=300, tol=1e-5), X, [2, 3, 4], n_seeds=4, random_state=0).best_rank
     3
     """
-    checked_ranks = _check_ranks(ranks)
-    _check(estimator, n_seeds)
+    checked = _check_arguments(estimator, ranks, n_seeds)
     rng = check_random_state(random_state)
     seeds = [int(seed) for seed in rng.randint(np.iinfo(np.int32).max, size=n_seeds)]
     fits = Parallel(n_jobs=n_jobs)(
         delayed(_fit)(clone(estimator).set_params(n_components=rank, random_state=seed), X)
-        for rank in checked_ranks
+        for rank in checked
         for seed in seeds
     )
     by_rank = [fits[start : start + n_seeds] for start in range(0, len(fits), n_seeds)]
     pairs = [list(combinations(group, 2)) for group in by_rank]
     return StabilityCurve(
-        np.array(checked_ranks),
+        np.array(checked),
         np.array([[matched_cosine(a.components, b.components) for a, b in group] for group in pairs]),
         np.array([[adjusted_rand_score(a.labels, b.labels) for a, b in group] for group in pairs]),
         np.array([[fit.error for fit in group] for group in by_rank]),
@@ -150,16 +149,8 @@ def _fit(model: Any, X: Any) -> _Fit:
     return _Fit(to_host(model.components_), labels, model.reconstruction_err_, model.objective_)
 
 
-def _check_ranks(ranks: Any) -> list[int]:
-    """Return the ranks in ascending order."""
-    given = list(ranks) if isinstance(ranks, Sequence | range | np.ndarray) else []
-    valid = all(isinstance(rank, numbers.Integral) and int(rank) >= 1 for rank in given)
-    if not given or not valid or len(set(given)) < len(given):
-        raise InputError("ranks", repr(ranks), "distinct whole numbers of at least 1")
-    return sorted(int(rank) for rank in given)
-
-
-def _check(estimator: Any, n_seeds: Any) -> None:
+def _check_arguments(estimator: Any, ranks: Any, n_seeds: Any) -> list[int]:
+    """Check all arguments; return the ranks in ascending order."""
     if not isinstance(estimator, Factorization):
         raise InputError("estimator", type(estimator).__name__, "an estimator of gwntf, such as GWNTF or NMF")
     if estimator.init != "random":
@@ -167,3 +158,8 @@ def _check(estimator: Any, n_seeds: Any) -> None:
         raise InputError("estimator", f"init={given}", "init='random', so that seeds make a difference")
     if not isinstance(n_seeds, numbers.Integral) or int(n_seeds) < 2:
         raise InputError("n_seeds", repr(n_seeds), "a whole number of at least 2")
+    found = list(ranks) if isinstance(ranks, Sequence | range | np.ndarray) else []
+    valid = all(isinstance(rank, numbers.Integral) and int(rank) >= 1 for rank in found)
+    if not found or not valid or len(set(found)) < len(found):
+        raise InputError("ranks", repr(ranks), "distinct whole numbers of at least 1")
+    return sorted(int(rank) for rank in found)

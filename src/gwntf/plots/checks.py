@@ -52,14 +52,7 @@ def component_masses(model: Any) -> FloatArray:
 
 
 def choose_components(model: Any, components: Any) -> NDArray[np.int_]:
-    """Return the indices of the chosen components, by decreasing mass.
-
-    Parameters
-    ----------
-    model : fitted factorization
-    components : None, int or sequence of int
-        All of them; the number of those with the largest mass; or their indices.
-    """
+    """Return indices of components by decreasing mass: all, a number of them, or a sequence of given ones."""
     rank = model.components_.shape[0]
     order = np.argsort(-component_masses(model), kind="stable")
     if components is None:

@@ -54,20 +54,23 @@ def plot_embedding(
     """
     check_axes(ax)
     embedding = _embedding(model_or_Z)
-    codes, names = _classes(labels, len(embedding))
+    if labels is not None and np.shape(labels) != (len(embedding),):
+        allowed = f"one label for each of the {len(embedding)} samples"
+        raise InputError("labels", f"shape {np.shape(labels)}", allowed)
     points = _project(embedding, principal_plane if projection is None else projection)
     ax = new_axes(ax)
-    if codes is None:
+    if labels is None:
         ax.scatter(*points.T, s=8, linewidths=0, color="C0")
     else:
+        names, codes = np.unique(np.asarray(labels), return_inverse=True)
         cmap = "tab10" if len(names) <= 10 else "tab20" if len(names) <= _MAX_LEGEND else "nipy_spectral"
         top = {"tab10": 9, "tab20": 19}.get(cmap, max(len(names) - 1, 1))
         drawn = ax.scatter(*points.T, c=codes, cmap=cmap, vmin=0, vmax=top, s=8, linewidths=0)
         if len(names) <= _MAX_LEGEND:
             handles, _ = drawn.legend_elements(num=list(range(len(names))))
-            ax.legend(
-                handles, names, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), frameon=False
-            )
+            texts = [str(name).replace("$", "\\$") for name in names]
+            place = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+            ax.legend(handles, texts, fontsize="small", frameon=False, **place)
     if projection is None:
         ax.set(xlabel="principal component 1", ylabel="principal component 2")
     ax.set(xticks=[], yticks=[])
@@ -125,17 +128,6 @@ def _embedding(model_or_Z: Any) -> FloatArray:
     if not np.isfinite(values).all():
         raise InputError("model_or_Z", "entries that are not finite", "finite numbers")
     return values.astype(np.float64)
-
-
-def _classes(labels: Any, count: int) -> tuple[Any, list[str]]:
-    """Return the class of every sample as a number, and the names of the classes."""
-    if labels is None:
-        return None, []
-    values = np.asarray(labels)
-    if values.shape != (count,):
-        raise InputError("labels", f"shape {values.shape}", f"one label for each of the {count} samples")
-    names, codes = np.unique(values, return_inverse=True)
-    return codes, [str(name).replace("$", "\\$") for name in names]
 
 
 def _project(embedding: FloatArray, projection: Callable[[FloatArray], Any] | Any) -> FloatArray:

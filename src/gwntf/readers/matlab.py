@@ -61,17 +61,8 @@ def read_isolated(
 ) -> dict[str, Any]:
     """Read arrays of a file in a child process; a crash or a hang there raises a DataError here.
 
-    Parameters
-    ----------
-    reader : {"mat5", "hdf5"}
-        Key of `isolated.READERS`.
-    path, key, labels, max_bytes
-        Arguments of that reader.
-
-    Returns
-    -------
-    dict
-        "X" and, where they were asked for, "labels"; of a sparse matrix ``"X.data"`` and so on.
+    `reader` is a key of `isolated.READERS`. Returns "X" and, where they were asked for, "labels"; of a sparse matrix
+    the parts "X.data", "X.indices", "X.indptr" and "X.shape".
     """
     with TemporaryDirectory(prefix="gwntf-") as folder:
         request = {"reader": reader, "folder": folder, "path": str(path.resolve()), "key": key}
