@@ -17,17 +17,14 @@ from gwntf.reports import ending
 
 def run_fit(options: Any, output: Output) -> None:
     """Read data, fit a model, save it."""
-    check_output(options.output, ".gwntf", inputs=[options.data])
     if options.output is None and not options.dry_run:
         raise InputError("output", "nothing", "-o MODEL.gwntf, or --dry-run")
+    check_output(options.output, ".gwntf", inputs=[options.data])
     model = build(options.method, given_parameters(options))
     samples = load_samples(output, options.data, options)
-    if options.dry_run:
-        print_plan(output, model, samples.X, labelled=options.n_clusters is not None)
-        return
-    fit_model(output, model, samples.X, options, labelled=options.n_clusters is not None)
-    model.save(options.output)
-    output.written(options.output)
+    if fit_model(output, model, samples.X, options, labelled=options.n_clusters is not None):
+        model.save(options.output)
+        output.written(options.output)
 
 
 def run_cluster(options: Any, output: Output) -> None:
@@ -41,10 +38,8 @@ def run_cluster(options: Any, output: Output) -> None:
     given = given_parameters(options)
     model: Any = GWNTF.for_clustering(given.pop("n_clusters", None) or _count_classes(samples), **given)
     check_parameters(model)
-    if options.dry_run:
-        print_plan(output, model, samples.X, labelled=True)
+    if not fit_model(output, model, samples.X, options, labelled=True):
         return
-    fit_model(output, model, samples.X, options, labelled=True)
     sizes = np.bincount(model.labels_, minlength=model.n_clusters)
     metric = f", graph metric {model.graph_metric_}" if hasattr(model, "graph_metric_") else ""
     text = f"{model.n_clusters}, {sizes.min()} to {sizes.max()} samples each{metric}"
@@ -60,8 +55,11 @@ def run_cluster(options: Any, output: Output) -> None:
         output.written(options.report, key="report")
 
 
-def fit_model(output: Output, model: Any, X: Any, options: Any, *, labelled: bool) -> None:
-    """Fit with a progress bar, and print the result."""
+def fit_model(output: Output, model: Any, X: Any, options: Any, *, labelled: bool) -> bool:
+    """Fit with a progress bar and print the result; with --dry-run only print a plan, and return False."""
+    if options.dry_run:
+        print_plan(output, model, X, labelled=labelled)
+        return False
     model.set_params(progress=not options.quiet)
     start = time.perf_counter()
     with printed_warnings(*(status.message for status in Status)):  # the line "fit" has the status
@@ -72,6 +70,7 @@ def fit_model(output: Output, model: Any, X: Any, options: Any, *, labelled: boo
     output.line("model", f"{name} of rank {rank}, {error}")
     output.line("fit", f"{model.n_iter_} iterations in {format_duration(seconds)}. {ending(model)}")
     output.record(model=model_facts(model), seconds=seconds)
+    return True
 
 
 def _count_classes(samples: Samples) -> int:

@@ -29,6 +29,78 @@ examples:
 `gwntf COMMAND --help` lists the options. Exit codes: 0 success, 1 an error, printed to standard error, 2 a wrong
 command line, 130 interrupted."""
 
+_HELP = {
+    "cluster": """\
+DATA -o CLUSTERS.csv [options]
+
+Find clusters of samples. Fits GWNTF with its preset for clustering, whose graph is chosen
+without labels. Known classes, if any, score the clusters and are used for nothing else.
+
+  gwntf cluster photos/ --clusters 10 -o clusters.csv --report clusters.html
+  gwntf cluster COIL20.mat --labels gnd --sample-shape 32x32 -o clusters.csv
+  gwntf cluster table.csv --labels species --clusters 3 -o clusters.csv --json""",
+    "fit": """\
+DATA -o MODEL.gwntf [options]
+
+Factorise data and save the model in a file. Samples are the first axis of an array, the
+rows of a table or the images of a folder.
+
+  gwntf fit faces/ --size 32x32 --rank 40 -o faces.gwntf
+  gwntf fit counts.csv --labels kind --method NMF --rank 8 -o counts.gwntf
+  gwntf fit scans.mat --key scans --sample-axis -1 --rank 12 --dry-run
+  gwntf fit spectra.npy --rank 6 --costs none,grid2 --graph-reg 0 -o spectra.gwntf --json""",
+    "transform": """\
+MODEL DATA -o FILE [options]
+
+Embed new samples with a fitted model. Rows are folded and images resized to the shape that
+the model was fitted to.
+
+  gwntf transform faces.gwntf new_faces/ -o embedding.csv
+  gwntf transform counts.gwntf more.csv --labels kind -o embedding.npy
+  gwntf transform faces.gwntf new_faces/ --predict -o clusters.csv""",
+    "report": """\
+MODEL -o PAGE.html [options]
+
+Write a page on a fitted model. Shows components, objective and embedding; with the data of
+the fit also samples, their reconstructions, and the members of every cluster. One HTML file
+that needs no network.
+
+  gwntf report faces.gwntf -o faces.html
+  gwntf report faces.gwntf --data faces/ -o faces.html
+  gwntf report coil.gwntf --data COIL20.mat --labels gnd -o coil.html""",
+    "info": """\
+FILE [options]
+
+Print what a data file, a folder of images or a model file contains.
+
+  gwntf info photos/
+  gwntf info COIL20.mat --key fea
+  gwntf info faces.gwntf --json""",
+    "demo": """\
+[-o FOLDER]
+
+Run all methods on scikit-learn's digits. Prints a table and draws a figure.
+
+  gwntf demo -o results""",
+    "reproduce": """\
+TABLE [TABLE ...] [options]
+
+Run the paper's tables. Prints them beside the published scores, and writes JSON, Markdown,
+HTML and a chart. Finished runs are cached in FOLDER/cache: a table that was interrupted
+resumes from there.
+
+  gwntf reproduce coil20 pie_pose27 --runs 50""",
+    "completion": """\
+SHELL
+
+Print a script that completes commands in a shell.
+
+  gwntf completion bash > ~/.local/share/bash-completion/completions/gwntf
+  gwntf completion zsh > ~/.zfunc/_gwntf
+  gwntf completion fish > ~/.config/fish/completions/gwntf.fish""",
+}
+"""Usage, description and examples of every command; the first sentence of a description is shown in the list."""
+
 _DATA = f"{', '.join(FORMATS)}, or a folder of PNG or JPEG images"
 _FOLDER = "folder to write to (default: %(default)s)"
 
@@ -50,21 +122,14 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_command(
-    commands: Any,
-    run: Callable[[Any, Output], None],
-    usage: str,
-    text: str,
-    *options: argparse.ArgumentParser,
+    commands: Any, name: str, run: Callable[[Any, Output], None], *options: argparse.ArgumentParser
 ) -> Callable[..., Any]:
-    """Add a command; return its `add_argument`.
-
-    `text` is a description, whose first sentence is shown in the list of commands, and after an empty line examples.
-    """
-    description, examples = text.split("\n\n")
-    name, summary = usage.split()[0], description.split(".")[0]
+    """Add a command with its help; return its `add_argument`."""
+    usage, description, examples = _HELP[name].split("\n\n")
+    summary = description.split(".")[0]
     command: argparse.ArgumentParser = commands.add_parser(
         name,
-        usage=f"gwntf {usage}",
+        usage=f"gwntf {name} {usage}",
         help=summary[0].lower() + summary[1:],
         description=description,
         epilog=f"examples:\n{examples}",
@@ -75,18 +140,8 @@ def _add_command(
     return command.add_argument
 
 
-_CLUSTER = """\
-Find clusters of samples. Fits GWNTF with its preset for clustering, whose graph is chosen
-without labels. Known classes, if any, score the clusters and are used for nothing else.
-
-  gwntf cluster photos/ --clusters 10 -o clusters.csv --report clusters.html
-  gwntf cluster COIL20.mat --labels gnd --sample-shape 32x32 -o clusters.csv
-  gwntf cluster table.csv --labels species --clusters 3 -o clusters.csv --json"""
-
-
 def _add_cluster(commands: Any) -> None:
-    usage = "cluster DATA -o CLUSTERS.csv [options]"
-    add = _add_command(commands, run_cluster, usage, _CLUSTER, data_options(), estimator_options())
+    add = _add_command(commands, "cluster", run_cluster, data_options(), estimator_options())
     add("data", type=Path, metavar="DATA", help=_DATA)
     add("-o", "--output", type=Path, metavar="FILE", help="cluster of every sample, .csv or .npy")
     clusters = "default: the number of known classes"
@@ -98,19 +153,8 @@ def _add_cluster(commands: Any) -> None:
     _add_run_options(add)
 
 
-_FIT = """\
-Factorise data and save the model in a file. Samples are the first axis of an array, the
-rows of a table or the images of a folder.
-
-  gwntf fit faces/ --size 32x32 --rank 40 -o faces.gwntf
-  gwntf fit counts.csv --labels kind --method NMF --rank 8 -o counts.gwntf
-  gwntf fit scans.mat --key scans --sample-axis -1 --rank 12 --dry-run
-  gwntf fit spectra.npy --rank 6 --costs none,grid2 --graph-reg 0 -o spectra.gwntf --json"""
-
-
 def _add_fit(commands: Any) -> None:
-    usage = "fit DATA -o MODEL.gwntf [options]"
-    add = _add_command(commands, run_fit, usage, _FIT, data_options(), estimator_options())
+    add = _add_command(commands, "fit", run_fit, data_options(), estimator_options())
     add("data", type=Path, metavar="DATA", help=_DATA)
     add("-o", "--output", type=Path, metavar="FILE", help="model file to write, .gwntf")
     add("--method", choices=sorted(KNOWN), default="GWNTF", help="default: %(default)s")
@@ -125,18 +169,8 @@ def _add_run_options(add: Callable[..., Any]) -> None:
     add("-q", "--quiet", action="store_true", help="no progress bar")
 
 
-_TRANSFORM = """\
-Embed new samples with a fitted model. Rows are folded and images resized to the shape that
-the model was fitted to.
-
-  gwntf transform faces.gwntf new_faces/ -o embedding.csv
-  gwntf transform counts.gwntf more.csv --labels kind -o embedding.npy
-  gwntf transform faces.gwntf new_faces/ --predict -o clusters.csv"""
-
-
 def _add_transform(commands: Any) -> None:
-    usage = "transform MODEL DATA -o FILE [options]"
-    add = _add_command(commands, run_transform, usage, _TRANSFORM, data_options())
+    add = _add_command(commands, "transform", run_transform, data_options())
     add("model", type=Path, metavar="MODEL", help="model file, .gwntf")
     add("data", type=Path, metavar="DATA", help=_DATA)
     embedding = "embedding of every sample, .npy or .csv"
@@ -145,57 +179,25 @@ def _add_transform(commands: Any) -> None:
     add("--predict", action="store_true", help=predict)
 
 
-_REPORT = """\
-Write a page on a fitted model. Shows components, objective and embedding; with the data of
-the fit also samples, their reconstructions, and the members of every cluster. One HTML file
-that needs no network.
-
-  gwntf report faces.gwntf -o faces.html
-  gwntf report faces.gwntf --data faces/ -o faces.html
-  gwntf report coil.gwntf --data COIL20.mat --labels gnd -o coil.html"""
-
-
 def _add_report(commands: Any) -> None:
-    add = _add_command(commands, run_report, "report MODEL -o PAGE.html [options]", _REPORT, data_options())
+    add = _add_command(commands, "report", run_report, data_options())
     add("model", type=Path, metavar="MODEL", help="model file, .gwntf")
     add("-o", "--output", type=Path, metavar="FILE", required=True, help="page to write, .html")
     add("--data", type=Path, metavar="DATA", help=_DATA)
 
 
-_INFO = """\
-Print what a data file, a folder of images or a model file contains.
-
-  gwntf info photos/
-  gwntf info COIL20.mat --key fea
-  gwntf info faces.gwntf --json"""
-
-
 def _add_info(commands: Any) -> None:
-    add = _add_command(commands, run_info, "info FILE [options]", _INFO, data_options())
+    add = _add_command(commands, "info", run_info, data_options())
     add("file", type=Path, metavar="FILE", help=_DATA)
 
 
-_DEMO = """\
-Run all methods on scikit-learn's digits. Prints a table and draws a figure.
-
-  gwntf demo -o results"""
-
-
 def _add_demo(commands: Any) -> None:
-    add = _add_command(commands, run_demo, "demo [-o FOLDER]", _DEMO)
+    add = _add_command(commands, "demo", run_demo)
     add("-o", "--output", type=Path, metavar="FOLDER", default=Path("demo"), help=_FOLDER)
 
 
-_REPRODUCE = """\
-Run the paper's tables. Prints them beside the published scores, and writes JSON, Markdown,
-HTML and a chart. Finished runs are cached in FOLDER/cache: a table that was interrupted
-resumes from there.
-
-  gwntf reproduce coil20 pie_pose27 --runs 50"""
-
-
 def _add_reproduce(commands: Any) -> None:
-    add = _add_command(commands, run_reproduce, "reproduce TABLE [TABLE ...] [options]", _REPRODUCE)
+    add = _add_command(commands, "reproduce", run_reproduce)
     tables = f"one of {', '.join(known_tables())}, or a path to a TOML file; before any --methods"
     add("tables", nargs="+", metavar="TABLE", help=tables)
     add("--runs", type=whole(1), metavar="N", help="runs per method (default: the table's own number)")
@@ -206,14 +208,6 @@ def _add_reproduce(commands: Any) -> None:
     add("-o", "--output", type=Path, metavar="FOLDER", default=Path("reproduction"), help=_FOLDER)
 
 
-_COMPLETION = """\
-Print a script that completes commands in a shell.
-
-  gwntf completion bash > ~/.local/share/bash-completion/completions/gwntf
-  gwntf completion zsh > ~/.zfunc/_gwntf
-  gwntf completion fish > ~/.config/fish/completions/gwntf.fish"""
-
-
 def _add_completion(commands: Any, parser: argparse.ArgumentParser) -> None:
     def run(options: Any, _: Output) -> None:
         if find_spec("shtab") is None:
@@ -222,5 +216,5 @@ def _add_completion(commands: Any, parser: argparse.ArgumentParser) -> None:
 
         print(shtab.complete(parser, shell=options.shell))
 
-    add = _add_command(commands, run, "completion SHELL", _COMPLETION)
+    add = _add_command(commands, "completion", run)
     add("shell", choices=("bash", "zsh", "fish"))

@@ -83,8 +83,6 @@ def plot_reconstructions(
 def _relative_errors(samples: FloatArray, models: FloatArray) -> FloatArray:
     """|x - x^| / |x| of every sample over its observed entries; the error itself where x is zero."""
     data, made = (values.reshape(len(values), -1) for values in (samples, models))
-    seen = ~np.isnan(data)
-    error = np.linalg.norm(np.where(seen, data - made, 0), axis=1)
-    size = np.linalg.norm(np.where(seen, data, 0), axis=1)
+    error, size = (np.sqrt(np.nansum(values**2, axis=1)) for values in (data - made, data))
     relative: FloatArray = error / np.where(size > 0, size, 1)
     return relative

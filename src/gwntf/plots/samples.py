@@ -36,11 +36,8 @@ def as_picture(values: FloatArray, kind: str) -> FloatArray:
     """
     if kind != "image" or values.ndim == 3:
         return values
-    flat = values.reshape(*values.shape[:3], -1)
-    seen = ~np.isnan(flat)
-    total = np.where(seen, flat, 0).sum(axis=-1)
-    count = seen.sum(axis=-1)
-    means: FloatArray = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    flat = np.ma.masked_invalid(values.reshape(*values.shape[:3], -1))
+    means: FloatArray = flat.mean(axis=-1).filled(np.nan)
     return means
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.preprocessing import normalize
 
 from gwntf.core import FloatArray
 from gwntf.engines import to_host
@@ -46,8 +47,7 @@ def draw_members(ax: Any, model: Any, X: Any, labels: NDArray[np.int_]) -> None:
 def _typical(model: Any, members: NDArray[np.bool_]) -> NDArray[np.int_]:
     """Return the first members of a cluster by the angle between their embedding and its mean direction."""
     indices = np.flatnonzero(members)
-    rows = np.asarray(to_host(model.embedding_), dtype=np.float64)[indices]
-    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    rows = normalize(np.asarray(to_host(model.embedding_), dtype=np.float64)[indices])
     return indices[np.argsort(-(rows @ rows.mean(axis=0)), kind="stable")[:_COLUMNS]]
 
 

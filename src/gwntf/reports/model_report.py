@@ -8,20 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gwntf import plots
 from gwntf._version import __version__
 from gwntf.core import Status
 from gwntf.engines import to_host
 from gwntf.estimators.records import SESSION
 from gwntf.evaluation import clustering_scores
-from gwntf.plots import (
-    flatten_embedding,
-    plot_components,
-    plot_embedding,
-    plot_objective,
-    plot_reconstructions,
-    principal_plane,
-    require_matplotlib,
-)
 from gwntf.plots.samples import check_kind
 from gwntf.readers import Samples
 from gwntf.reports.members import draw_members, members_height
@@ -45,19 +37,27 @@ def model_report(model: Any, title: str, samples: Samples | None = None) -> str:
         The data of the fit, or other samples of their shape: some are shown with their reconstructions. Those of
         the fit are also shown by cluster, and their known classes beside the clusters.
     """
-    require_matplotlib()
+    plots.require_matplotlib()
     of_fit = samples is not None and samples.X.shape[0] == model.embedding_.shape[0]
     known = samples.labels if samples is not None and of_fit else None
+    (n_samples, rank), shape = model.embedding_.shape, "x".join(map(str, model.sample_shape_))
+    headline = (
+        f"{type(model).__name__} of rank {rank}, fitted to {n_samples} samples of {shape} in {model.n_iter_} "
+        f"iterations. {ending(model)} Relative reconstruction error: {model.reconstruction_err_:.3f}."
+    )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # letters that the font of the pictures lacks
-        sections = [paragraph(_headline(model))]
+        sections = [paragraph(headline)]
         if hasattr(model, "labels_"):
             sections.append(section("Clusters", *_clusters(model, samples if of_fit else None, known)))
         sections.append(section("Components", _components(model)))
         if samples is not None:
             sections.append(section("Samples and their reconstructions", _reconstructions(model, samples)))
         sections.append(section("Embedding", _embedding(model, known)))
-        sections.append(section("Objective", _objective(model)))
+        curve, figure = model.objective_curve_, new_figure(7, 3.2)
+        plots.plot_objective(model, ax=figure.subplots())
+        caption = f"From {curve[0]:.6g} at the start to {curve[-1]:.6g}."
+        sections.append(section("Objective", picture(figure, caption)))
         differ = paragraph("Parameters that differ from the defaults of the method.")
         sections.append(section("Settings", differ, preformatted(_settings(model))))
     return page(title, sections)
@@ -75,15 +75,6 @@ def set_parameters(model: Any) -> dict[str, Any]:
     defaults = type(model)().get_params()
     own = {name: v for name, v in model.get_params().items() if name not in SESSION}
     return {name: value for name, value in own.items() if repr(value) != repr(defaults[name])}
-
-
-def _headline(model: Any) -> str:
-    n_samples, rank = model.embedding_.shape
-    shape = "x".join(map(str, model.sample_shape_))
-    return (
-        f"{type(model).__name__} of rank {rank}, fitted to {n_samples} samples of {shape} in {model.n_iter_} "
-        f"iterations. {ending(model)} Relative reconstruction error: {model.reconstruction_err_:.3f}."
-    )
 
 
 def _clusters(model: Any, samples: Samples | None, known: NDArray[Any] | None) -> list[str]:
@@ -121,10 +112,10 @@ def _components(model: Any) -> str:
     kind = check_kind(None, shape, along_axes=True)
     count = min(rank, 12 if kind == "modes" else _MAX_COMPONENTS)
     rest = "" if count == rank else f" The {count} of largest mass, of {rank}."
-    columns = _columns(shape, count)
+    columns = min(count, 5 if kind == "curve" else 10)
     rows = math.ceil(count / columns)
     figure = new_figure(9.5, 1.05 * count + 0.5 if kind == "modes" else _height(shape, rows))
-    plot_components(model, count, columns=columns, ax=figure.subplots())
+    plots.plot_components(model, count, columns=columns, ax=figure.subplots())
     what = "Components, whose weighted sums approximate the samples"
     return picture(figure, f"{what}; above each its index and its share of the model's mass.{rest}")
 
@@ -134,18 +125,14 @@ def _reconstructions(model: Any, samples: Samples) -> str:
     indices = np.unique(np.linspace(0, samples.X.shape[0] - 1, _MAX_SAMPLES).astype(int))
     few, shape = samples.X[indices], tuple(model.sample_shape_)
     few = few.toarray() if hasattr(few, "toarray") else np.asarray(few)
-    columns = _columns(shape, len(indices))
+    columns = min(len(indices), 5 if len(shape) == 1 else 10)
     figure = new_figure(9.5, _height(shape, 2 * math.ceil(len(indices) / columns)))
-    panels = plot_reconstructions(model, few, columns=columns, ax=figure.subplots())
+    panels = plots.plot_reconstructions(model, few, columns=columns, ax=figure.subplots())
     for panel, index in zip(panels[0], indices, strict=True):
         panel.set_title(f"sample {index}", fontsize="x-small", pad=2)
     names = ", ".join(str(index) if samples.names is None else samples.names[index] for index in indices)
     caption = f"Samples, and below each its reconstruction with the relative error. From the left: {names}."
     return picture(figure, caption)
-
-
-def _columns(shape: tuple[int, ...], count: int) -> int:
-    return min(count, 5 if len(shape) == 1 else 10)
 
 
 def _height(shape: tuple[int, ...], rows: int) -> float:
@@ -159,14 +146,14 @@ def _embedding(model: Any, known: NDArray[Any] | None) -> str:
     embedding = np.asarray(to_host(model.embedding_), dtype=np.float64)
     indices = np.linspace(0, len(embedding) - 1, min(len(embedding), _MAX_POINTS)).astype(int)
     few = len(indices) < 10
-    points = (principal_plane if few else flatten_embedding)(embedding[indices])
+    points = (plots.principal_plane if few else plots.flatten_embedding)(embedding[indices])
     colours = {"coloured by cluster": getattr(model, "labels_", None)}
     colours["coloured by known class"] = None if known is None else _short_names(known)
     panels = [(name, labels[indices]) for name, labels in colours.items() if labels is not None]
     figure = new_figure(9.5, 4.4) if len(panels) > 1 else new_figure(7, 4.6)
     axes = figure.subplots(1, max(1, len(panels)), squeeze=False)[0]
     for ax, (title, labels) in zip(axes, panels or [("samples", None)], strict=True):
-        plot_embedding(embedding[indices], labels, projection=lambda _: points, ax=ax).set_title(title)
+        plots.plot_embedding(embedding[indices], labels, projection=lambda _: points, ax=ax).set_title(title)
     part = "" if len(indices) == len(embedding) else f" {len(indices)} of {len(embedding)} samples."
     how = "principal components" if few else "t-SNE"
     return picture(figure, f"Each point is a sample; near points have similar embeddings ({how}).{part}")
@@ -182,12 +169,6 @@ def _short_names(labels: NDArray[Any]) -> NDArray[Any]:
 
 def _shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-def _objective(model: Any) -> str:
-    curve, figure = model.objective_curve_, new_figure(7, 3.2)
-    plot_objective(model, ax=figure.subplots())
-    return picture(figure, f"From {curve[0]:.6g} at the start to {curve[-1]:.6g}.")
 
 
 def _settings(model: Any) -> str:
