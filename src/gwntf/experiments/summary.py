@@ -13,19 +13,11 @@ from gwntf.experiments.table import Table
 
 @dataclass(frozen=True)
 class Cell:
-    """One score of one method, in percent.
-
-    Attributes
-    ----------
-    mean, deviation : float
-        Over the runs; the deviation is that of a single run.
-    paper : float or None
-        The published score.
-    """
+    """One score of one method, in percent."""
 
     mean: float
-    deviation: float
-    paper: float | None
+    deviation: float  # of a single run
+    paper: float | None  # the published score
 
     @property
     def difference(self) -> float | None:
@@ -40,28 +32,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class TableSummary:
-    """A table with its scores.
-
-    Attributes
-    ----------
-    rows : mapping
-        Method to score to cell.
-    seconds : mapping
-        Method to the average time of a run.
-    runs : int
-        Runs per method.
-    on_the_way : mapping
-        Method to score to a list of (iteration, mean in percent).
-    environment : mapping
-        Versions and machine of the runs.
-    """
+    """A table with its scores; all mappings but the last have the methods as keys."""
 
     table: Table
-    rows: Mapping[str, Mapping[str, Cell]]
-    seconds: Mapping[str, float]
-    runs: int
-    on_the_way: Mapping[str, Mapping[str, list[tuple[int, float]]]]
-    environment: Mapping[str, str]
+    rows: Mapping[str, Mapping[str, Cell]]  # cells by score
+    seconds: Mapping[str, float]  # mean time of a run
+    runs: int  # per method
+    on_the_way: Mapping[str, Mapping[str, list[tuple[int, float]]]]  # (iteration, mean in percent) by score
+    environment: Mapping[str, str]  # versions and machine of the runs
 
     def best(self, score: str) -> str:
         """Return the method with the highest mean."""

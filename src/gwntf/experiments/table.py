@@ -18,7 +18,7 @@ FOREIGN: Mapping[str, tuple[str, ...]] = {
     "KMeans": (),
     "SpectralClustering": ("n_neighbors", "graph_weight", "graph_metric", "assign_labels"),
 }
-"""Methods of scikit-learn with the parameters they take; the defaults of the table do not apply to them."""
+"""Methods of scikit-learn, on the samples or on their graph, with their parameters; a table's defaults do not apply."""
 
 RESERVED = ("graph", "callbacks", "progress", "n_clusters", "random_state")
 """Parameters that the runner sets itself."""
@@ -29,24 +29,12 @@ _METHOD_KEYS = {"name", "estimator", "params", "expected"}
 
 @dataclass(frozen=True)
 class Method:
-    """A row of the table.
-
-    Attributes
-    ----------
-    name : str
-        As shown.
-    estimator : str
-        Class of the library, or scikit-learn's "KMeans" on the samples or "SpectralClustering" on their graph.
-    params : mapping
-        Constructor parameters, table-wide defaults included.
-    expected : mapping
-        Published scores in percent, by name; may be empty.
-    """
+    """A row of the table."""
 
     name: str
-    estimator: str
-    params: Mapping[str, Any]
-    expected: Mapping[str, float]
+    estimator: str  # a class of the library, or a key of FOREIGN
+    params: Mapping[str, Any]  # of the constructor, table-wide defaults included
+    expected: Mapping[str, float]  # published scores in percent, by name; may be empty
 
     def build(self) -> Any:
         """Return the estimator with its parameters, or None for a method of scikit-learn."""
@@ -57,22 +45,14 @@ class Method:
 
 @dataclass(frozen=True)
 class Table:
-    """A data set and the methods compared on it.
-
-    Attributes
-    ----------
-    kmeans_starts : int
-        Restarts of every k-means.
-    score_at : tuple of int
-        Outer iterations after which the embedding is scored as well.
-    """
+    """A data set and the methods compared on it."""
 
     name: str
     title: str
     dataset: str
     runs: int
-    kmeans_starts: int
-    score_at: tuple[int, ...]
+    kmeans_starts: int  # restarts of every k-means
+    score_at: tuple[int, ...]  # outer iterations after which the embedding is scored as well
     methods: tuple[Method, ...]
 
     def only(self, names: Sequence[str] | None) -> "Table":

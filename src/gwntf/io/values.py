@@ -36,21 +36,13 @@ _FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 @dataclass(frozen=True)
 class Record:
-    """A class whose instances may be in a file.
+    """A class whose instances may be in a file."""
 
-    Attributes
-    ----------
-    type : type
-        The class; subclasses do not match.
-    take : callable
-        Returns the fields of an instance, a dict.
-    make : callable
-        Builds an instance from them, as keywords; raises ValueError where they are inconsistent.
-    """
-
-    type: type
-    take: Callable[[Any], Mapping[str, Any]]
-    make: Callable[..., Any]
+    type: type  # subclasses do not match
+    take: Callable[[Any], Mapping[str, Any]]  # returns the fields of an instance
+    make: Callable[
+        ..., Any
+    ]  # builds an instance from them, as keywords; ValueError where they are inconsistent
 
 
 Records = Mapping[str, Record]

@@ -44,31 +44,20 @@ def _joint(costs: Sequence[Any], shape: Sequence[int]) -> bool:
 
 @dataclass(frozen=True)
 class SampleTransport:
-    """One sample and its model in normalised scale, and the costs by which the loss compares them.
-
-    Attributes
-    ----------
-    values, model : arrays of the shape of one sample
-        Zero for missing entries.
-    costs : tuple of cost or None
-        One per axis of a sample, or one between all its entries.
-    distance : Distance
-        reg, alpha, beta.
-    """
+    """One sample and its model in normalised scale, zero for missing entries, and the costs of the loss."""
 
     values: FloatArray
     model: FloatArray
-    costs: tuple[Any, ...]
-    distance: Distance
+    costs: tuple[Any, ...]  # one per axis of a sample, None for none, or one between all its entries
+    distance: Distance  # reg, alpha, beta
 
     @classmethod
     def of(cls, model: Any, batch: FloatArray) -> "SampleTransport":
         """Embed an X of one sample with the model; return both with the costs of the loss."""
         shape = tuple(model.sample_shape_)
         made = model.inverse_transform(model.transform(batch)).reshape(shape).astype(np.float64)
-        tensor, _ = normalise_samples(
-            as_tensor(batch, name="sample", missing=model.missing), model.sample_norm
-        )
+        raw = as_tensor(batch, name="sample", missing=model.missing)
+        tensor, _ = normalise_samples(raw, model.sample_norm)
         if tensor.observed is not None:
             made = np.where(tensor.observed.reshape(shape), made, 0)
         distance = Distance(model.reg, model.reg_m_data, model.reg_m_model, _MAX_ITER, _TOL)

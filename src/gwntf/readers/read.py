@@ -51,7 +51,7 @@ def read_data(
     """Read samples from a file or a folder of images.
 
     Nothing in a file is unpickled, evaluated, unpacked to disk or followed to other files, and no array is allocated
-    that its file cannot hold. Whatever is wrong with a file is a `DataError` that names it.
+    that its file cannot contain. Any fault of a file raises a `DataError` that names it.
 
     Parameters
     ----------

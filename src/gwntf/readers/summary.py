@@ -12,32 +12,18 @@ _BLOCK_ENTRIES = 2**22
 
 @dataclass
 class Summary:
-    """Shape, type and values of an array.
-
-    Attributes
-    ----------
-    shape, dtype
-        Of the array.
-    sparse : bool
-        Whether it is a SciPy sparse array.
-    smallest, largest : float
-        Range of the finite entries; NaN where there are none.
-    zeros, missing, infinite, negative : int
-        Numbers of entries that are 0, NaN, infinite or below 0.
-    entries : int
-        Number of all entries.
-    """
+    """Shape and type of an array, range of its finite entries, and numbers of entries that are 0, NaN and so on."""
 
     shape: tuple[int, ...]
     dtype: str
-    sparse: bool
-    smallest: float = math.nan
+    sparse: bool  # whether it is a SciPy sparse array
+    smallest: float = math.nan  # NaN without finite entries
     largest: float = math.nan
     zeros: int = 0
-    missing: int = 0
+    missing: int = 0  # NaN
     infinite: int = 0
     negative: int = 0
-    entries: int = 0
+    entries: int = 0  # all of them
 
 
 def summarise(X: Any) -> Summary:

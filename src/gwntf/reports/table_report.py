@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gwntf.evaluation import SCORES
-from gwntf.experiments import Cell, TableSummary
+from gwntf.experiments import TableSummary
 from gwntf.plots import flatten_embedding, plot_bars, plot_curves, plot_embedding, plot_images
 from gwntf.reports.page import cell, html_table, new_figure, page, paragraph, picture, preformatted, section
 
@@ -35,7 +35,10 @@ def table_report(summary: TableSummary, pictures: Pictures) -> str:
     if pictures:
         sections.append(section("Objective", picture(_objectives(pictures), _OBJECTIVES)))
         sections.append(section("Inside the methods", *[_inside(name, pictures[name]) for name in pictures]))
-    sections.append(section("Settings and versions", *_settings(summary)))
+    methods = {method.name: dict(method.params) for method in summary.table.methods}
+    settings = preformatted(json.dumps(methods, indent=1, sort_keys=True))
+    versions = preformatted("\n".join(f"{name} {value}" for name, value in summary.environment.items()))
+    sections.append(section("Settings and versions", settings, versions))
     return page(summary.table.title, sections)
 
 
@@ -58,20 +61,14 @@ _OBJECTIVES = "Objective of the first run, as a share of its value at the start.
 
 def _scores(summary: TableSummary) -> str:
     best = {score: summary.best(score) for score in SCORES}
-    rows = [
-        [
-            cell(method),
-            *[_score_cell(one, best[score] == method) for score, one in cells.items()],
-            cell(f"{summary.seconds[method]:.1f}"),
-        ]
-        for method, cells in summary.rows.items()
-    ]
+    rows = []
+    for method, cells in summary.rows.items():
+        row = [cell(method)]
+        for score, one in cells.items():
+            note = "" if one.paper is None else f"paper {one.paper:.2f}, {one.difference:+.2f}"
+            row.append(cell(f"{one.mean:.2f} ± {one.deviation:.2f}", note, best=best[score] == method))
+        rows.append([*row, cell(f"{summary.seconds[method]:.1f}")])
     return html_table(["method", *SCORES, "seconds per run"], rows)
-
-
-def _score_cell(one: Cell, best: bool) -> str:
-    note = "" if one.paper is None else f"paper {one.paper:.2f}, {one.difference:+.2f}"
-    return cell(f"{one.mean:.2f} ± {one.deviation:.2f}", note, best=best)
 
 
 def _bars(figure: Any, summary: TableSummary) -> Any:
@@ -125,12 +122,3 @@ def _inside(name: str, arrays: Mapping[str, Any]) -> str:
         f"{name}, first run: up to 40 components, ten samples above their reconstructions, the embedding."
     )
     return picture(figure, caption)
-
-
-def _settings(summary: TableSummary) -> list[str]:
-    content = summary.to_json()
-    methods = {name: entry["params"] for name, entry in content["methods"].items()}
-    return [
-        preformatted(json.dumps(methods, indent=1, sort_keys=True)),
-        preformatted("\n".join(f"{name} {value}" for name, value in content["environment"].items())),
-    ]
