@@ -13,7 +13,7 @@ from PIL import Image
 
 import gwntf
 from gwntf.cli import main
-from gwntf.cli.arguments import memory, shape
+from gwntf.cli.arguments import memory_size, shape
 from gwntf.cli.output import format_duration, printable, to_json
 from gwntf.datasets import load_digits_tensor
 from gwntf.problem import chunks
@@ -359,7 +359,7 @@ def test_control_characters_of_names_do_not_reach_the_terminal(tmp_path, capsys)
 
 def test_values_from_and_to_text():
     assert shape("32x32x3") == (32, 32, 3)
-    assert [memory(text) for text in ("7", "8G", "500MB")] == [7, 8 * 10**9, 500 * 10**6]
+    assert [memory_size(text) for text in ("7", "8G", "500MB")] == [7, 8 * 10**9, 500 * 10**6]
     assert [format_duration(seconds) for seconds in (0.5, 60, 600, 7200)] == [
         "0.5 s",
         "60 s",

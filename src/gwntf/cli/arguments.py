@@ -45,7 +45,7 @@ def costs(text: str) -> tuple[str | None, ...]:
     return tuple(None if name == "none" else name for name in text.split(","))
 
 
-def memory(text: str) -> int:
+def memory_size(text: str) -> int:
     """Parse a size of memory such as 8G, in bytes."""
     found = re.fullmatch(r"(\d{1,15})([kmgt]?)b?", text.lower())
     if not found or not int(found[1]):
@@ -70,7 +70,7 @@ def data_options() -> argparse.ArgumentParser:
     add("--size", type=shape, metavar="HxW", help="resize images")
     add("--color", action="store_true", help="keep the colours of images as one more axis")
     limit = "for one array, as 8G (default: half of all); a larger .npy file is read block by block"
-    add("--max-memory", type=memory, metavar="BYTES", help=limit)
+    add("--max-memory", type=memory_size, metavar="BYTES", help=limit)
     return parser
 
 

@@ -29,11 +29,11 @@ def run_fit(options: Any, output: Output) -> None:
 
 def run_cluster(options: Any, output: Output) -> None:
     """Read data, cluster them, print scores, write clusters and, if asked for, model and report."""
+    if options.output is None and not options.dry_run:
+        raise InputError("output", "nothing", "-o CLUSTERS.csv, or --dry-run")
     check_output(options.output, ".csv", ".npy", inputs=[options.data])
     check_output(options.model, ".gwntf", inputs=[options.data, options.output])
     check_output(options.report, ".html", inputs=[options.data, options.output])
-    if options.output is None and not options.dry_run:
-        raise InputError("output", "nothing", "-o CLUSTERS.csv, or --dry-run")
     samples = load_samples(output, options.data, options)
     given = given_parameters(options)
     model: Any = GWNTF.for_clustering(given.pop("n_clusters", None) or _count_classes(samples), **given)

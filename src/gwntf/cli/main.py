@@ -11,17 +11,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 0 success, 1 an error that was printed, 130 interrupted."""
     options = build_parser().parse_args(arguments)
     output = Output(options.command, as_json=getattr(options, "json", False))
-    error: Exception | None = None
     try:
         options.run(options, output)
-    except (GwntfError, OSError) as failure:
-        error = failure
+        output.close()
+        return 0
+    except (GwntfError, OSError) as error:
+        output.close(error)
     except MemoryError:
-        error = DataError("there is not enough memory: see --dry-run")
+        output.close(DataError("there is not enough memory: see --dry-run"))
     except KeyboardInterrupt:
         print_error(
-            "interrupted; no file is incomplete, and --checkpoint or a cache resumes from where it was"
+            "interrupted; no file was left incomplete, and with --checkpoint or a cache the command resumes"
         )
         return 130
-    output.close(error)
-    return int(error is not None)
+    return 1

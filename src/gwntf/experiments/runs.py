@@ -136,9 +136,8 @@ def load_setting(dataset: str, methods: Iterable[Method]) -> Setting:
 def do_run(run: Run, setting: Setting, cache: Path) -> tuple[str, RunResult]:
     """Fit, label, score and write the result; return its key too."""
     if run.method.estimator in FOREIGN:
-        return label_run(
-            run, None, RunResult(run.method.name, run.seed, {}, 0.0, 0, None, {}), setting, cache
-        )
+        unscored = RunResult(run.method.name, run.seed, {}, 0.0, 0, None, {})
+        return label_run(run, None, unscored, setting, cache)
     return label_run(run, *fit_run(run, setting, cache), setting, cache)
 
 
@@ -268,7 +267,7 @@ def _labels(embedding: FloatArray | None, run: Run, setting: Setting) -> NDArray
 
 def _write_pictures(target: Path, model: Any, setting: Setting) -> None:
     """Write the arrays that a report draws: components, a few reconstructions, the embedding and the objective."""
-    first = [int(np.flatnonzero(setting.y == label)[0]) for label in np.unique(setting.y)[:_MAX_PICTURES]]
+    first = np.unique(setting.y, return_index=True)[1][:_MAX_PICTURES]  # one sample of each class
     reconstructions = (model.embedding_[first] * model.sample_scale_[first][:, None]) @ model.components_
     with atomic_path(target) as path:
         np.savez_compressed(
