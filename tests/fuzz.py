@@ -1,8 +1,8 @@
 """Damaged files by the hundred thousand: `python -m tests.fuzz --minutes 10`, or `make fuzz`.
 
 Two processes take turns over all formats. Inputs are tried in batches in a forked process with a limit of memory and of
-seconds for each, so that a crash or a hang costs a batch and is counted. Files that `readers.guard` reads in a process
-of their own are read here without it: crashes of their libraries are counted, and are no defects. Anything else but an
+seconds for each, so that a crash or a hang costs a batch and is counted. Files that `readers.matlab` reads in a child
+process are read here without it: crashes of their libraries are counted, and are no defects. Anything else but an
 error of ours is a defect; the input is kept.
 """
 
@@ -29,20 +29,20 @@ import numpy as np
 
 import gwntf.readers.matlab as matlab
 from gwntf.core import DataError
-from gwntf.readers import apart
-from tests.mutations import APART, TARGETS, Seed, draw_edits
+from gwntf.readers import isolated
+from tests.mutations import ISOLATED, TARGETS, Seed, draw_edits
 
 BATCH = 400
 SECONDS = 20
 MEMORY = 2**33
 
 
-def read_here(task: str, path: Path, key: str | None, labels: str | None, max_bytes: int) -> dict[str, Any]:
-    """Stand in for `guard.read_apart`, in this process."""
+def read_here(reader: str, path: Path, key: str | None, labels: str | None, max_bytes: int) -> dict[str, Any]:
+    """Replace `matlab.read_isolated`, in this process."""
     try:
-        arrays = apart.TASKS[task](apart.Request(str(path), key, labels, max_bytes))
+        arrays = isolated.READERS[reader](str(path), key, labels, max_bytes)
         with tempfile.TemporaryDirectory() as folder:
-            names = apart.save(arrays, Path(folder))
+            names = isolated.save(arrays, Path(folder))
             return {name: np.load(f"{folder}/{name}.npy", allow_pickle=False) for name in names}
     except Exception as error:
         raise DataError(str(error)) from error
@@ -54,7 +54,7 @@ def batch(seed: Seed, number: int, out: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     warnings.simplefilter("ignore")
-    matlab.read_apart = read_here
+    matlab.read_isolated = read_here
     rng = random.Random(number)  # noqa: S311
     for _ in range(BATCH):
         which, edits = rng.randrange(100), draw_edits(rng)
@@ -102,7 +102,7 @@ def worker(first: int, step: int, end: float, names: list[str], kept: str, answe
         seeds = {}
         for name in names:
             (Path(folder) / name).mkdir()
-            seeds[name] = Seed.written({**TARGETS, **APART}[name], Path(folder) / name)
+            seeds[name] = Seed.written({**TARGETS, **ISOLATED}[name], Path(folder) / name)
         counts: dict[str, Counter[str]] = {name: Counter() for name in names}
         defects: list[str] = []
         number = first
@@ -112,7 +112,7 @@ def worker(first: int, step: int, end: float, names: list[str], kept: str, answe
                     file.write_bytes(whole)
                 told, found = run_batch(seed, number)
                 counts[name].update(told)
-                guarded = name in APART
+                guarded = name in ISOLATED
                 defects += [f"{name}: {line}" for line in found if line.startswith("DEFECT") or not guarded]
                 if any("signal" in line for line in found) and not guarded:
                     copy = Path(kept) / f"{name}-{number}"
@@ -127,7 +127,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", nargs="+", default=[*TARGETS, *APART], choices=[*TARGETS, *APART])
+    parser.add_argument("--only", nargs="+", default=[*TARGETS, *ISOLATED], choices=[*TARGETS, *ISOLATED])
     parser.add_argument("--keep", default="fuzz-crashes", help="folder for inputs that crash")
     options = parser.parse_args()
     Path(options.keep).mkdir(exist_ok=True)

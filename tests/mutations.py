@@ -193,13 +193,13 @@ TARGETS: dict[str, Target] = {
     "model": Target(write_model),
     "model-inner": Target(write_model, {}, model_checksum),
 }
-APART: dict[str, Target] = {
+ISOLATED: dict[str, Target] = {
     "mat": Target(WRITERS["mat"], LABELLED),
     "mat-sparse": Target(WRITERS["mat-sparse"]),
     "mat73": Target(WRITERS["mat73"], LABELLED),
     "h5": Target(WRITERS["h5"], LABELLED),
 }
-"""Read in a process of their own, since their libraries crash."""
+"""Read in a child process, because their libraries crash."""
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from PIL import Image
 
 import gwntf
 from gwntf.cli import main
-from gwntf.cli.arguments import count_bytes, shape
-from gwntf.cli.voice import duration, plain, printable
+from gwntf.cli.arguments import memory_size, shape
+from gwntf.cli.output import format_duration, printable, to_json
 from gwntf.data import sources
 from gwntf.datasets import load_digits_tensor
 
@@ -96,7 +96,7 @@ def test_files_beyond_memory_are_read_block_by_block(tmp_path, capsys, monkeypat
     """The same embedding comes out, and nobody has read the file whole."""
     monkeypatch.setattr(sources, "BLOCK_BYTES", 2**13)
     monkeypatch.setattr(sources, "WHOLE_BYTES", 0)
-    read, rows = sources.read, []
+    read, rows = chunks.read, []
     monkeypatch.setattr(sources, "read", lambda X, part: rows.append(part) or read(X, part))
     np.save(tmp_path / "x.npy", digits[0])
     found = {}
@@ -260,7 +260,10 @@ def test_refusals_come_before_any_work_and_name_the_remedy(place, tmp_path, caps
         (["fit", data, "--max-memory", "1k", "-o", out], "at most 1.0 kB may be read"),
         (["transform", model, tmp_path / "other.npy", "-o", tmp_path / "e.npy"], "sample_shape: got (8, 8)"),
         (["transform", data, data, "-o", tmp_path / "e.npy"], "digits.npz"),
-        (["transform", model, tmp_path / "other.npy", "-o", tmp_path / "other.npy"], "another file than"),
+        (
+            ["transform", model, tmp_path / "other.npy", "-o", tmp_path / "other.npy"],
+            "another file than the input",
+        ),
         (["report", tmp_path / "absent.gwntf", "-o", tmp_path / "r.html"], "absent.gwntf"),
     ]:
         assert message in refused(capsys, *command)
@@ -294,7 +297,7 @@ def test_interruption_leaves_no_file_and_exits_with_130(place, tmp_path, capsys,
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gwntf.cli.fit.fit", lambda *args, **options: interrupt())
+    monkeypatch.setattr("gwntf.cli.fit.fit_model", lambda *args, **options: interrupt())
     assert main(["fit", str(place / "digits.npz"), "-o", str(tmp_path / "m.gwntf")]) == 130
     assert list(tmp_path.iterdir()) == []
 
@@ -323,7 +326,7 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(place, tmp_path, capsys)
 
 
 def test_help_of_every_command_has_examples(capsys):
-    for command in ("cluster", "fit", "transform", "report", "info", "completion"):
+    for command in ("cluster", "fit", "transform", "report", "info", "demo", "reproduce", "completion"):
         with pytest.raises(SystemExit) as stop:
             main([command, "--help"])
         assert stop.value.code == 0
@@ -356,10 +359,15 @@ def test_control_characters_of_names_do_not_reach_the_terminal(tmp_path, capsys)
 
 def test_values_from_and_to_text():
     assert shape("32x32x3") == (32, 32, 3)
-    assert [count_bytes(text) for text in ("7", "8G", "500MB")] == [7, 8 * 10**9, 500 * 10**6]
-    assert [duration(seconds) for seconds in (0.5, 60, 600, 7200)] == ["0.5 s", "60 s", "10 min", "2.0 h"]
+    assert [memory_size(text) for text in ("7", "8G", "500MB")] == [7, 8 * 10**9, 500 * 10**6]
+    assert [format_duration(seconds) for seconds in (0.5, 60, 600, 7200)] == [
+        "0.5 s",
+        "60 s",
+        "10 min",
+        "2.0 h",
+    ]
     assert printable("é\x00\udc80") == "é\\x00\\udc80"
-    assert plain({"a": (np.float32(1), float("nan")), 2: np.arange(2)}) == {"a": [1.0, None], "2": [0, 1]}
+    assert to_json({"a": (np.float32(1), float("nan")), 2: np.arange(2)}) == {"a": [1.0, None], "2": [0, 1]}
 
 
 def test_in_a_process_of_its_own_json_is_alone_on_standard_output(place, tmp_path):

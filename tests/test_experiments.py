@@ -283,7 +283,7 @@ def test_command_writes_json_markdown_and_html(table, tmp_path, few_digits, caps
         ),
         (
             "dataset = 'digits'\nscore_at = [1]\n[[method]]\nname = 'NMF'\nparams = { n_init = 2 }",
-            "n_init: got 2; expected 1 where scores",
+            "n_init: got 2; expected 1 where score_at",
         ),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.mutations import APART, TARGETS, Seed
+from tests.mutations import ISOLATED, TARGETS, Seed
 
 OUTCOMES = {"read", "DataError", "InputError", "ModelFileError", "GwntfError", "MissingLibraryError"}
 EDITS = st.lists(
@@ -37,6 +37,6 @@ def test_damaged_files_give_our_errors_alone(name, tmp_path):
     check(TARGETS[name], tmp_path, 40)
 
 
-@pytest.mark.parametrize("name", APART)
+@pytest.mark.parametrize("name", ISOLATED)
 def test_damaged_files_read_apart_give_our_errors_alone(name, tmp_path):
-    check(APART[name], tmp_path, 3)
+    check(ISOLATED[name], tmp_path, 3)

@@ -395,7 +395,7 @@ BAD = [
     (lambda model: plot_embedding(model, projection=3), "projection: got 3"),
     (
         lambda model: plot_embedding(model, projection=lambda Z: Z),
-        r"projection: got something that returns shape",
+        r"projection: got a projection that returns shape",
     ),
     (lambda model: plot_images(IMAGES[0]), r"images: got shape \(5, 6\)"),
     (lambda model: plot_images(IMAGES, columns=-1), "columns: got -1"),

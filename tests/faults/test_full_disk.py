@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from gwntf import NMF, Checkpoint, FileWriteError
-from gwntf.cli.reproduce import _write
+from gwntf.cli.output import write_text
 from gwntf.experiments import load_table, run_table, summarise
 from gwntf.reports import table_report
 
@@ -62,7 +62,7 @@ def write_report(folder: Path) -> None:
     small = table(folder)
     results = run_table(small, cache=folder.parent / "cache", jobs=1)
     with limited():
-        _write(summarise(small, results), folder, "html", table_report(summarise(small, results), {}))
+        write_text(folder / "small.html", table_report(summarise(small, results), {}))
 
 
 class limited:  # noqa: N801
@@ -116,5 +116,5 @@ def test_with_no_room_left_the_old_file_survives_and_the_error_says_so(name, tmp
     assert system
     assert target in message
     assert "File too large" in message
-    assert ("is as it was" if before else "there is none") in message
+    assert ("the existing file is unchanged" if before else "no file was created") in message
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

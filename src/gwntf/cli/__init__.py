@@ -1,6 +1,6 @@
-"""The `gwntf` command: argument parsing, nothing else.
+"""The `gwntf` command: arguments, printed output and files.
 
-May import everything. Start with `main`, the entry point; each subcommand has a file of its own.
+May import everything. Start with `main`, the entry point, and `parser`, which names the function of every command.
 """
 
 from gwntf.cli.main import main

@@ -1,107 +1,79 @@
-"""`gwntf fit`: a model of a user's data, in a file."""
-
-from __future__ import annotations
+"""`gwntf fit` and `gwntf cluster`: fitting a model to a user's data."""
 
 import time
 from typing import Any
 
-from gwntf.cli.arguments import (
-    Commands,
-    add_command,
-    add_data,
-    add_json,
-    add_method,
-    add_output,
-    add_parameters,
-    check_output,
-    positive,
-)
-from gwntf.cli.inputs import build, check_values, given_parameters, read_samples, tell_data, warnings_told
-from gwntf.cli.plan import tell_plan
-from gwntf.cli.voice import Voice, duration, speaking
+import numpy as np
+
+from gwntf.cli.inputs import build, check_parameters, given_parameters, load_samples
+from gwntf.cli.models import model_facts, print_scores, write_report
+from gwntf.cli.output import Output, check_output, format_duration, printed_warnings, write_table
+from gwntf.cli.plan import print_plan
 from gwntf.core import InputError, Status
-from gwntf.readers import summarise
-from gwntf.reports import ending, set_parameters
-
-_EXAMPLES = """\
-  gwntf fit faces/ --size 32x32 --rank 40 -o faces.gwntf
-  gwntf fit counts.csv --labels kind --method NMF --rank 8 -o counts.gwntf
-  gwntf fit scans.mat --key scans --sample-axis -1 --rank 12 --dry-run
-  gwntf fit spectra.npy --rank 6 --costs none,grid2 --graph-reg 0 -o spectra.gwntf --json"""
+from gwntf.estimators import GWNTF
+from gwntf.readers import Samples
+from gwntf.reports import ending
 
 
-def add_fit(commands: Commands) -> None:
-    """Add the command."""
-    command = add_command(
-        commands,
-        "fit",
-        run,
-        "factorise data and keep the model in a file",
-        takes="DATA -o MODEL.gwntf [options]",
-        examples=_EXAMPLES,
-        more="Samples come first; the first axis of the data, the rows of a table or the images of a folder.",
-    )
-    add_data(command)
-    add_output(command, "model file to write, .gwntf")
-    add_method(command)
-    command.add_argument(
-        "--clusters", dest="n_clusters", type=positive, metavar="K", help="also find so many clusters"
-    )
-    add_parameters(command)
-    add_json(command)
-
-
-def run(options: Any) -> None:
-    """Read, fit, save."""
-    with speaking(options) as voice:
-        check_output(options.output, ".gwntf", apart_from=(options.data,))
-        if options.output is None and not options.dry_run:
-            raise InputError("output", "nothing", "-o MODEL.gwntf, or --dry-run")
-        model = build(options.method, given_parameters(options))
-        samples = read_samples(options.data, options)
-        found = summarise(samples.X)
-        tell_data(voice, options.data, samples, found)
-        check_values(options.data, found, options.missing)
-        if options.dry_run:
-            tell_plan(voice, model, samples.X, labelled=options.n_clusters is not None)
-            return
-        seconds = fit(model, samples.X, options, labelled=options.n_clusters is not None)
-        tell_fit(voice, model, seconds)
+def run_fit(options: Any, output: Output) -> None:
+    """Read data, fit a model, save it."""
+    if options.output is None and not options.dry_run:
+        raise InputError("output", "nothing", "-o MODEL.gwntf, or --dry-run")
+    check_output(options.output, ".gwntf", inputs=[options.data])
+    model = build(options.method, given_parameters(options))
+    samples = load_samples(output, options.data, options)
+    if fit_model(output, model, samples.X, options, labelled=options.n_clusters is not None):
         model.save(options.output)
-        voice.say("written", str(options.output), output=str(options.output))
+        output.written(options.output)
 
 
-def fit(model: Any, X: Any, options: Any, *, labelled: bool) -> float:
-    """Fit with a progress bar; return the seconds it took."""
+def run_cluster(options: Any, output: Output) -> None:
+    """Read data, cluster them, print scores, write clusters and, if asked for, model and report."""
+    if options.output is None and not options.dry_run:
+        raise InputError("output", "nothing", "-o CLUSTERS.csv, or --dry-run")
+    check_output(options.output, ".csv", ".npy", inputs=[options.data])
+    check_output(options.model, ".gwntf", inputs=[options.data, options.output])
+    check_output(options.report, ".html", inputs=[options.data, options.output])
+    samples = load_samples(output, options.data, options)
+    given = given_parameters(options)
+    model: Any = GWNTF.for_clustering(given.pop("n_clusters", None) or _count_classes(samples), **given)
+    check_parameters(model)
+    if not fit_model(output, model, samples.X, options, labelled=True):
+        return
+    sizes = np.bincount(model.labels_, minlength=model.n_clusters)
+    metric = f", graph metric {model.graph_metric_}" if hasattr(model, "graph_metric_") else ""
+    text = f"{model.n_clusters}, {sizes.min()} to {sizes.max()} samples each{metric}"
+    output.line("clusters", text, sizes=sizes)
+    print_scores(output, samples.labels, model.labels_)
+    write_table(options.output, {"cluster": model.labels_}, samples.names)
+    output.written(options.output)
+    if options.model is not None:
+        model.save(options.model)
+        output.written(options.model, key="model_file")
+    if options.report is not None:
+        write_report(options.report, model, options.data.name, samples)
+        output.written(options.report, key="report")
+
+
+def fit_model(output: Output, model: Any, X: Any, options: Any, *, labelled: bool) -> bool:
+    """Fit with a progress bar and print the result; with --dry-run only print a plan, and return False."""
+    if options.dry_run:
+        print_plan(output, model, X, labelled=labelled)
+        return False
     model.set_params(progress=not options.quiet)
     start = time.perf_counter()
-    with warnings_told(*(status.message for status in Status)):  # `ending` tells how it ended
+    with printed_warnings(*(status.message for status in Status)):  # the line "fit" has the status
         model.fit_predict(X) if labelled else model.fit(X)
-    return time.perf_counter() - start
-
-
-def tell_fit(voice: Voice, model: Any, seconds: float) -> None:
-    """Say what came out."""
+    seconds = time.perf_counter() - start
     name, rank = type(model).__name__, model.embedding_.shape[1]
-    voice.say(
-        "model", f"{name} of rank {rank}, relative reconstruction error {model.reconstruction_err_:.3f}"
-    )
-    voice.say("fit", f"{model.n_iter_} iterations in {duration(seconds)}. {ending(model)}")
-    voice.keep(model=model_facts(model), seconds=seconds)
+    error = f"relative reconstruction error {model.reconstruction_err_:.3f}"
+    output.line("model", f"{name} of rank {rank}, {error}")
+    output.line("fit", f"{model.n_iter_} iterations in {format_duration(seconds)}. {ending(model)}")
+    output.record(model=model_facts(model), seconds=seconds)
+    return True
 
 
-def model_facts(model: Any) -> dict[str, Any]:
-    """Return what a script may want to know about a fitted model."""
-    return {
-        "method": type(model).__name__,
-        "rank": model.embedding_.shape[1],
-        "samples": model.embedding_.shape[0],
-        "sample_shape": model.sample_shape_,
-        "dtype": str(model.embedding_.dtype),
-        "iterations": model.n_iter_,
-        "status": model.status_.value,
-        "objective": model.objective_,
-        "reconstruction_error": model.reconstruction_err_,
-        "clusters": model.n_clusters if hasattr(model, "labels_") else None,
-        "parameters": set_parameters(model),
-    }
+def _count_classes(samples: Samples) -> int:
+    if samples.labels is None:
+        raise InputError("clusters", "nothing", "--clusters K, because the data have no known classes")
+    return len(np.unique(samples.labels))

@@ -1,78 +1,66 @@
-"""From the options of a command to samples and to an estimator."""
+"""Reading data and building an estimator as the options of a command say."""
 
-from __future__ import annotations
-
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gwntf.cli.voice import Voice, complain, times
+import numpy as np
+
+from gwntf.cli.arguments import PARAMETERS
+from gwntf.cli.output import Output, format_shape
 from gwntf.core import GwntfError, InputError
 from gwntf.estimators.files import KNOWN
-from gwntf.readers import Samples, Summary, default_memory, read_data
-
-PARAMETERS = (
-    *(
-        "n_components",
-        "costs",
-        "reg",
-        "graph_reg",
-        "n_neighbors",
-        "graph_metric",
-        "graph_weight",
-        "init",
-        "n_init",
-    ),
-    *("inner_iter", "max_iter", "tol", "sample_norm", "missing", "engine", "device", "dtype", "n_clusters"),
-    *("random_state", "checkpoint"),
-)
-"""Parameters of estimators that have an option."""
+from gwntf.readers import Samples, Summary, default_memory, read_data, summarise
 
 
-def read_samples(path: Path, options: Any, **known: Any) -> Samples:
-    """Read data as the options say; `known` fills in what they leave out."""
-    size = options.size or known.get("size")
-    if size is not None and len(size) != 2:
-        raise InputError("size", times(size), "a height and a width, as in 32x32")
-    sample_shape = options.sample_shape or known.get("sample_shape")
-    return read_data(
-        path,
-        key=options.key,
-        labels=options.labels,
-        sample_shape=sample_shape,
-        sample_axis=options.sample_axis,
-        size=size,
-        color=options.color or known.get("color", False),
-        lazy=sample_shape is None and options.sample_axis == 0 and _beyond(path, options.max_memory),
-        max_bytes=options.max_memory,
-    )
-
-
-def _beyond(path: Path, most: int | None) -> bool:
-    """Whether this is a file that can be read block by block and would take more memory than is allowed."""
-    limit = default_memory() if most is None else most
-    return path.suffix.lower() == ".npy" and path.is_file() and path.stat().st_size > limit
-
-
-def read_like(path: Path, options: Any, model: Any) -> Samples:
-    """Read data in the layout that a model was fitted to: rows are folded and images resized as they were then."""
-    layout = tuple(model._layout)
-    if path.is_dir() and path.suffix.lower() != ".zarr":
-        colour = len(layout) == 3 and layout[-1] == 3
-        return read_samples(path, options, size=layout[:2] if len(layout) > 1 else None, color=colour)
-    samples = read_samples(path, options)
-    if len(samples.X.shape) == 2 and len(layout) > 1 and not hasattr(samples.X, "tocsr"):
-        return read_samples(path, options, sample_shape=layout)
+def load_samples(output: Output, path: Path, options: Any, model: Any = None) -> Samples:
+    """Read data, print a summary, and check that a fit, or the model, can use them."""
+    samples = read_samples(path, options, model)
+    found = summarise(samples.X)
+    print_summary(output, path, samples, found)
+    check_values(path, found, options.missing if model is None else model.missing)
     return samples
 
 
+def read_samples(path: Path, options: Any, model: Any = None) -> Samples:
+    """Read data as the options say; for a model, rows are folded and images resized to the shape of its samples."""
+    layout = () if model is None else sample_layout(model)
+    is_folder = path.is_dir() and path.suffix.lower() != ".zarr"
+    size: Any = options.size or (layout[:2] if is_folder and len(layout) > 1 else None)
+    if size is not None and len(size) != 2:
+        raise InputError("size", format_shape(size), "a height and a width, as in 32x32")
+    limit = default_memory() if options.max_memory is None else options.max_memory
+    large = path.suffix.lower() == ".npy" and path.is_file() and path.stat().st_size > limit
+
+    def read(sample_shape: tuple[int, ...] | None) -> Samples:
+        return read_data(
+            path,
+            key=options.key,
+            labels=options.labels,
+            sample_shape=sample_shape,
+            sample_axis=options.sample_axis,
+            size=size,
+            color=options.color or (is_folder and len(layout) == 3 and layout[-1] == 3),
+            lazy=large and sample_shape is None and options.sample_axis == 0,
+            max_bytes=options.max_memory,
+        )
+
+    samples = read(options.sample_shape)
+    rows = len(samples.X.shape) == 2 and not hasattr(samples.X, "tocsr")
+    if rows and not is_folder and len(layout) > 1 and options.sample_shape is None:
+        return read(layout)
+    return samples
+
+
+def sample_layout(model: Any) -> tuple[int, ...]:
+    """Return the shape of one sample as the model takes it in X."""
+    return tuple(np.shape(model.inverse_transform(model.embedding_[:1]))[1:])
+
+
 def check_values(path: Path, found: Summary, missing: str | None) -> None:
-    """Refuse entries that no method takes, in the words of the command line."""
+    """Raise if the data contain entries that no method accepts; the message names options of the command line."""
     if len(found.shape) < 2 or 0 in found.shape:
-        allowed = "samples first and at least one axis more"
-        raise InputError(str(path), f"an array of shape {times(found.shape)}", allowed)
+        given = f"an array of shape {format_shape(found.shape)}"
+        raise InputError(str(path), given, "samples first and at least one more axis")
     if found.negative:
         given = f"{found.negative} negative entries (smallest {found.smallest:g})"
         raise InputError(str(path), given, "nonnegative numbers: shift or clip them first")
@@ -81,60 +69,48 @@ def check_values(path: Path, found: Summary, missing: str | None) -> None:
     if found.missing and missing != "ignore":
         raise InputError(str(path), f"{found.missing} NaN entries", "numbers, or --missing ignore")
     if not found.largest > 0:
-        raise InputError(str(path), "only zeros", "data with some mass")
+        raise InputError(str(path), "only zeros", "data with some positive entries")
 
 
-def tell_data(voice: Voice, path: Path, samples: Samples, found: Summary) -> None:
-    """Say what was read."""
+def print_summary(output: Output, path: Path, samples: Samples, found: Summary) -> None:
+    """Print shape, type and range of the data, the number of known classes, and remarks of the reader."""
     share = 100 * found.zeros / max(1, found.entries)
     kind = f"sparse {found.dtype}" if found.sparse else found.dtype
     missing = f", {found.missing} missing" if found.missing else ""
     classes = None if samples.labels is None else len(set(samples.labels.tolist()))
     text = (
-        f"{path}: {found.shape[0]} samples of {times(found.shape[1:])}, {kind}, "
+        f"{path}: {found.shape[0]} samples of {format_shape(found.shape[1:])}, {kind}, "
         f"{found.smallest:g} to {found.largest:g}, {share:.1f} % zeros{missing}"
     )
-    facts = {"path": str(path), "classes": classes, "note": samples.note, **vars(found)}
-    voice.say("data", text, data=facts)
+    data = {"path": str(path), "classes": classes, "note": samples.note, **vars(found)}
+    output.line("data", text, data=data)
     if classes is not None:
-        voice.say("classes", f"{classes} known; no fit ever sees them")
+        output.line("classes", f"{classes} known; not used in the fit")
     if samples.note:
-        voice.say("note", samples.note)
+        output.line("note", samples.note)
 
 
 def given_parameters(options: Any) -> dict[str, Any]:
-    """Return what the user set."""
-    given = {name: getattr(options, name, None) for name in PARAMETERS}
-    found = {name: value for name, value in given.items() if value is not None}
-    if found.get("sample_norm") == "none":
-        found["sample_norm"] = None
-    return found
+    """Return the parameters of the estimator that the user set."""
+    given = {name: value for name in PARAMETERS if (value := getattr(options, name, None)) is not None}
+    return {
+        name: None if (name, value) == ("sample_norm", "none") else value for name, value in given.items()
+    }
 
 
 def build(method: str, given: dict[str, Any]) -> Any:
-    """Return an estimator; an option that the method does not know is refused."""
+    """Return an estimator of that method; raise if it does not have one of the parameters."""
     cls: Any = KNOWN[method]
     unknown = sorted(set(given) - set(cls().get_params()))
     if unknown:
         raise InputError(unknown[0], repr(given[unknown[0]]), f"nothing: {method} has no such parameter")
-    return checked(cls(**given))
+    return check_parameters(cls(**given))
 
 
-def checked(model: Any) -> Any:
-    """Return an estimator whose parameters are valid; scikit-learn's word on others becomes an error of ours."""
+def check_parameters(model: Any) -> Any:
+    """Return the estimator, after scikit-learn's check of its parameters."""
     try:
         model._validate_params()
     except ValueError as error:
         raise GwntfError(str(error)) from error
     return model
-
-
-@contextmanager
-def warnings_told(*known: str) -> Iterator[None]:
-    """Tell warnings of the library on standard error, each in one line, but for what is told elsewhere."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        yield
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
-        if message not in known:
-            complain(message)

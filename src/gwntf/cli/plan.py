@@ -1,6 +1,4 @@
-"""`--dry-run`: what a fit will take, from a few iterations on some of the samples."""
-
-from __future__ import annotations
+"""`--dry-run`: an estimate of time and memory from a few iterations on some of the samples."""
 
 import math
 import sys
@@ -11,100 +9,81 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from gwntf.cli.voice import Voice, duration, times
+from gwntf.cli.output import Output, format_duration, format_shape
 from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
-from gwntf.readers import size
+from gwntf.readers import format_bytes
 
 _ENTRIES = 2_000_000
-"""Of the samples that are tried: a second or so of work."""
+"""Entries of the samples that are tried: about a second of work."""
 
 _ITERATIONS = 3
-_FEW, _MANY = 40, 1000
-"""Samples tried at least; samples from which kernels may be others, which are then compiled before the clock runs."""
+_MIN_SAMPLES, _WARM_UP_SAMPLES = 40, 1000
+"""Samples tried at least; samples of the fit before, which compiles kernels so that their compilation is not timed."""
 
 
-def tell_plan(voice: Voice, model: Any, X: Any, *, labelled: bool) -> None:
-    """Fit a few iterations to some samples and say what all of them will take."""
-    n_samples = X.shape[0]
-    entries = int(np.prod(X.shape[1:])) or 1
-    least = min(n_samples, max(_FEW, 3 * (model.n_clusters or 1)))
-    tried = min(n_samples, max(least, _ENTRIES // entries))
+def print_plan(output: Output, model: Any, X: Any, *, labelled: bool) -> None:
+    """Fit a few iterations to some samples, and print the expected time and memory of the whole fit."""
+    n_samples, entries = X.shape[0], math.prod(X.shape)
+    least = min(n_samples, max(_MIN_SAMPLES, 3 * (model.n_clusters or 1)))
+    tried = min(n_samples, max(least, _ENTRIES * n_samples // (entries or 1)))
     part = X[np.linspace(0, n_samples - 1, tried).astype(int)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _try(model, part[: max(least, _MANY)], labelled)  # compiles what has to be compiled
-        before = _most_memory()
-        once, each = _try(model, part, labelled)
-        after = _most_memory()
-    growth = n_samples / tried
-    quadratic = _samples_are_transported(model, n_samples)
-    most = model.max_iter * model.n_init
-    seconds = growth * once + (growth**2 if quadratic else growth) * each * most
+        _time_fit(model, part[: max(least, _WARM_UP_SAMPLES)], labelled)
+        before = _peak_memory()
+        once, each = _time_fit(model, part, labelled)
+        after = _peak_memory()
+    growth, iterations = n_samples / tried, model.max_iter * model.n_init
+    quadratic = _transports_samples(model, n_samples)
+    seconds = growth * once + (growth**2 if quadratic else growth) * each * iterations
     memory = None if before is None or after is None else int(before + growth * (after - before))
-    _tell(voice, model, X, tried=tried, quadratic=quadratic, each=each, seconds=seconds, memory=memory)
-
-
-def _tell(voice: Voice, model: Any, X: Any, **found: Any) -> None:
-    n_samples = X.shape[0]
-    rank = model.n_components
-    needed = "unknown on this system" if found["memory"] is None else size(found["memory"])
-    most = model.max_iter * model.n_init
-    entries = math.prod(X.shape)
-    voice.say("model", f"{type(model).__name__} of rank {rank}, data of {entries} entries")
-    voice.say("memory", f"about {needed} at most, this program and the data included")
-    voice.say(
-        "time", f"about {duration(found['seconds'])} for {most} iterations; fewer if the fit settles before"
-    )
-    how = f"{_ITERATIONS} iterations on {found['tried']} of {n_samples} samples took {duration(found['each'])} each"
-    power = "the square of their number" if found["quadratic"] else "their number"
-    assumed = (
-        ""
-        if found["tried"] == n_samples
-        else f"; an iteration grows with {power}, all else with their number"
-    )
-    voice.say("assumed", f"{how}{assumed}. Nothing was written.")
-    voice.keep(
+    name, rank = type(model).__name__, model.n_components
+    needed = "unknown on this system" if memory is None else format_bytes(memory)
+    how = f"{_ITERATIONS} iterations on {tried} of {n_samples} samples took {format_duration(each)} each"
+    if tried < n_samples:
+        power = "the square of their number" if quadratic else "their number"
+        how += f"; an iteration grows with {power}, everything else with their number"
+    output.line("model", f"{name} of rank {rank}, data of {entries} entries")
+    output.line("memory", f"about {needed} at most, including this program and the data")
+    limit = f"about {format_duration(seconds)} for {iterations} iterations"
+    output.line("time", f"{limit}; less if the fit converges earlier")
+    output.line("assumed", f"{how}. Nothing was written.")
+    output.record(
         plan={
-            "shape": times(X.shape),
+            "shape": format_shape(X.shape),
             "rank": rank,
-            "tried_samples": found["tried"],
-            "seconds_per_iteration_tried": found["each"],
-            "grows_quadratically": found["quadratic"],
-            "most_iterations": most,
-            "expected_seconds": found["seconds"],
-            "expected_bytes": found["memory"],
+            "tried_samples": tried,
+            "seconds_per_iteration_tried": each,
+            "grows_quadratically": quadratic,
+            "most_iterations": iterations,
+            "expected_seconds": seconds,
+            "expected_bytes": memory,
         }
     )
 
 
-def _try(model: Any, part: Any, labelled: bool) -> tuple[float, float]:
+def _time_fit(model: Any, part: Any, labelled: bool) -> tuple[float, float]:
     """Fit a few iterations; return the seconds outside of them and those of one."""
     marks: list[float] = []
-    trial = clone(model).set_params(
-        max_iter=_ITERATIONS,
-        tol=0,
-        n_init=1,
-        progress=False,
-        checkpoint=None,
-        callbacks=[lambda _: marks.append(time.perf_counter())],
-    )
+    trial = clone(model).set_params(max_iter=_ITERATIONS, tol=0, n_init=1, progress=False, checkpoint=None)
+    trial.set_params(callbacks=[lambda _: marks.append(time.perf_counter())])
     start = time.perf_counter()
     trial.fit_predict(part) if labelled else trial.fit(part)
-    whole = time.perf_counter() - start
+    total = time.perf_counter() - start
     each = (marks[-1] - marks[0]) / (len(marks) - 1)
-    return max(0.0, whole - each * len(marks)), each
+    return max(0.0, total - each * len(marks)), each
 
 
-def _samples_are_transported(model: Any, n_samples: int) -> bool:
-    """Whether an iteration visits all pairs of samples."""
+def _transports_samples(model: Any, n_samples: int) -> bool:
+    """Whether the loss transports mass between samples, so that an iteration visits all pairs of them."""
     costs = getattr(model, "costs", None)
-    if costs is None:
-        return False
-    return n_samples <= SAMPLE_MODE_LIMIT if isinstance(costs, str) else costs[0] is not None
+    if isinstance(costs, str):
+        return n_samples <= SAMPLE_MODE_LIMIT
+    return costs is not None and costs[0] is not None
 
 
-def _most_memory() -> int | None:
-    """Return the most memory that this process has had, in bytes."""
+def _peak_memory() -> int | None:
+    """Return the peak memory of this process in bytes, None on systems that do not report it."""
     try:
         import resource
     except ImportError:

@@ -1,28 +1,22 @@
-"""Files of research data: found on disk, or downloaded, checked and put in place whole."""
-
-from __future__ import annotations
+"""Files of research data: found on disk, or downloaded and checked against a digest."""
 
 import hashlib
 import os
+import shutil
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from gwntf.core import DataError
 from gwntf.io import atomic_path
 
-_CHUNK = 2**16
 _TIMEOUT = 30.0
 
 
-@dataclass(frozen=True)
-class RemoteFile:
-    """A file with a public home and a pinned digest."""
+class RemoteFile(NamedTuple):
+    """A file with its public URL and its expected digest."""
 
     name: str
     url: str
@@ -30,7 +24,7 @@ class RemoteFile:
 
 
 def find_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
-    """Folder of the data sets: the argument, else GWNTF_DATA, else ``gwntf_data`` in the user's home."""
+    """Return the folder of the data sets: the argument, else GWNTF_DATA, else ``gwntf_data`` in the user's home."""
     chosen = data_home or os.environ.get("GWNTF_DATA") or Path.home() / "gwntf_data"
     return Path(chosen).expanduser()
 
@@ -42,70 +36,52 @@ def fetch(
     download: bool = True,
     progress: bool = True,
 ) -> Path:
-    """Return the path of a file whose digest is right, downloading it if it is not there yet.
+    """Return the path of a file whose digest matches, after downloading it if it does not exist.
 
     Raises
     ------
     DataError
-        If the file is absent and not to be downloaded, cannot be downloaded whole, or is not the right one.
-        The message says where to put it by hand.
+        If the file does not exist and `download` is false, the download fails, or the digest differs.
+        The message says where to put the file by hand.
     """
     path = find_data_home(data_home) / remote.name
+    by_hand = f"put the file from {remote.url} (SHA-256 {remote.sha256}) at {path}"
     if path.exists():
         if not path.is_file() or _digest(path) != remote.sha256:
             raise DataError(
-                f"{path} is not the expected {remote.name} (its SHA-256 differs): remove it and "
-                f"{_by_hand(remote, path)}"
+                f"{path} is not the expected {remote.name} (its SHA-256 differs): remove it and {by_hand}"
             )
         return path
     if not download:
-        raise DataError(f"{remote.name} is not in {path.parent}: {_by_hand(remote, path)}")
+        raise DataError(f"{remote.name} is not in {path.parent}: {by_hand}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_path(path) as aside:
-            _download(remote, aside, progress)
+        with atomic_path(path) as temporary:
+            _download(remote, temporary, progress)
     except (urllib.error.URLError, HTTPException, OSError) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        raise DataError(
-            f"{remote.name} could not be downloaded ({error}): {_by_hand(remote, path)}"
-        ) from error
+        raise DataError(f"{remote.name} could not be downloaded ({error}): {by_hand}") from error
     return path
 
 
-def _download(remote: RemoteFile, aside: Path, progress: bool) -> None:
-    """Write the file aside; raise unless all of it came and its digest is right."""
-    request = urllib.request.Request(remote.url, headers={"User-Agent": "gwntf"})  # noqa: S310
-    with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:  # noqa: S310
-        length = response.headers.get("Content-Length")
-        total = int(length) if length and length.isdecimal() else None
-        received = 0
-        with aside.open("wb") as file, _bar(remote.name, total, progress) as update:
-            while chunk := response.read(_CHUNK):
-                file.write(chunk)
-                received += len(chunk)
-                update(len(chunk))
-    if total is not None and received != total:
-        raise OSError(f"the connection ended after {received} of {total} bytes")
-    if _digest(aside) != remote.sha256:
-        raise OSError(f"what {remote.url} sent has another SHA-256 than {remote.sha256}")
-
-
-@contextmanager
-def _bar(name: str, total: int | None, progress: bool) -> Iterator[Any]:
+def _download(remote: RemoteFile, target: Path, progress: bool) -> None:
+    """Download to `target`; raise unless the file is complete and its digest matches."""
     from tqdm.auto import tqdm
 
-    with tqdm(total=total, desc=name, unit="B", unit_scale=True, disable=not progress) as bar:
-        yield bar.update
+    request = urllib.request.Request(remote.url, headers={"User-Agent": "gwntf"})  # noqa: S310
+    with urllib.request.urlopen(request, timeout=_TIMEOUT) as response, target.open("wb") as file:  # noqa: S310
+        length = response.headers.get("Content-Length")
+        total = int(length) if length and length.isdecimal() else None
+        with tqdm.wrapattr(file, "write", total, desc=remote.name, disable=not progress) as output:
+            shutil.copyfileobj(response, output)
+    received = target.stat().st_size
+    if total is not None and received != total:
+        raise OSError(f"the connection ended after {received} of {total} bytes")
+    if _digest(target) != remote.sha256:
+        raise OSError(f"the file at {remote.url} has another SHA-256 than {remote.sha256}")
 
 
 def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _by_hand(remote: RemoteFile, path: Path) -> str:
-    return f"put the file from {remote.url} (SHA-256 {remote.sha256}) at {path}"
+        return hashlib.file_digest(file, "sha256").hexdigest()

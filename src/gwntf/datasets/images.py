@@ -1,11 +1,10 @@
-"""COIL20 and PIE_pose27, the image sets of the paper's tables, as the graph-NMF literature shares them."""
-
-from __future__ import annotations
+"""Image sets: scikit-learn's digits, and COIL20 and PIE_pose27 as the graph-NMF literature shares them."""
 
 import os
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.datasets import load_digits
 
 from gwntf.core import DataError, FloatArray
 from gwntf.datasets.fetch import RemoteFile, fetch
@@ -22,6 +21,25 @@ PIE_POSE27 = RemoteFile(
 )
 
 _SIDE = 32
+
+
+def load_digits_tensor() -> tuple[FloatArray, NDArray[np.int_]]:
+    """Return 1797 images of handwritten digits, 8 x 8 pixels from 0 to 16, and the digits they show.
+
+    Returns
+    -------
+    X : ndarray of shape (1797, 8, 8)
+    y : ndarray of shape (1797,)
+
+    Examples
+    --------
+    >>> from gwntf.datasets import load_digits_tensor
+    >>> X, y = load_digits_tensor()
+    >>> X.shape
+    (1797, 8, 8)
+    """
+    bunch = load_digits()
+    return bunch.images, bunch.target
 
 
 def load_coil20(
@@ -94,5 +112,5 @@ def _load(
         rows, labels = content["fea"], content["gnd"].ravel()
     except (KeyError, ValueError, TypeError) as error:
         raise DataError(f"{path} has no fields fea and gnd: {error}") from error
-    columns_first = rows.astype(np.float64).reshape(len(rows), _SIDE, _SIDE)
-    return np.ascontiguousarray(columns_first.transpose(0, 2, 1)), labels.astype(np.int_) - 1
+    column_major = rows.astype(np.float64).reshape(len(rows), _SIDE, _SIDE)
+    return np.ascontiguousarray(column_major.transpose(0, 2, 1)), labels.astype(np.int_) - 1

@@ -1,6 +1,4 @@
-"""Tensors whose factors are known."""
-
-from __future__ import annotations
+"""Random tensors with known factors."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -57,9 +55,8 @@ def make_kruskal_tensor(
     rng = check_random_state(random_state)
     factors = []
     for size in shape:
-        factor = rng.gamma(2.0, 1.0, (size, n_components)) * (
-            rng.random_sample((size, n_components)) < density
-        )
+        factor = rng.gamma(2.0, 1.0, (size, n_components))
+        factor *= rng.random_sample(factor.shape) < density
         factor[rng.randint(size, size=n_components), range(n_components)] += 1.0
         factors.append(factor)
     model = reconstruct(factors)

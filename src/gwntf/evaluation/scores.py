@@ -1,7 +1,5 @@
 """ACC, NMI, MI and purity as the paper's tables use them, each between 0 and 1."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -88,7 +86,7 @@ def clustering_scores(y_true: Any, y_pred: Any) -> dict[str, float]:
 
 
 def _table(y_true: Any, y_pred: Any) -> Any:
-    """Classes in rows, clusters in columns."""
+    """Return the contingency table: classes in rows, clusters in columns."""
     true, found = np.asarray(y_true), np.asarray(y_pred)
     if true.ndim != 1 or true.shape != found.shape or true.size == 0:
         allowed = f"a nonempty vector of labels as long as y_true, {true.shape}"

@@ -1,18 +1,16 @@
-"""Running a table: one cached file per run, seeds in parallel, restart where a killed run stopped."""
-
-from __future__ import annotations
+"""Running a table: one cached file per run, runs in parallel; an interrupted table resumes from the cache."""
 
 import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import cpu_count
+from joblib import Parallel, cpu_count, delayed, parallel_config
 
 from gwntf.core import DataError
 from gwntf.estimators import fit_many
@@ -24,20 +22,26 @@ from gwntf.experiments.runs import (
     check_labelling,
     do_run,
     estimator,
-    factorise,
-    fitted_of,
+    fit_result,
+    fit_run,
     has_pictures,
     label_run,
     load_setting,
 )
-from gwntf.experiments.table import FOREIGN, Method, Table
+from gwntf.experiments.table import FOREIGN, Table
 
 
 def plan_runs(table: Table, runs: int | None, engine: str | None, device: str | None = None) -> list[Run]:
-    """All runs of a table, method by method."""
-    return [
-        Run(table.dataset, _on_engine(method, engine, device), table.kmeans_starts, table.score_at, seed)
+    """Return all runs of a table, method by method."""
+    where = {"engine": engine, "device": device}
+    chosen = {name: value for name, value in where.items() if value is not None}
+    methods = [
+        method if method.estimator in FOREIGN else replace(method, params={**method.params, **chosen})
         for method in table.methods
+    ]
+    return [
+        Run(table.dataset, method, table.kmeans_starts, table.score_at, seed)
+        for method in methods
         for seed in range(table.runs if runs is None else runs)
     ]
 
@@ -61,11 +65,11 @@ def run_table(
     runs : int, optional
         Seeds per method, from 0; the table's own number by default.
     cache : path
-        Folder of results, one file per run; each appears whole, so that a killed table goes on where it
-        stopped.
+        Folder of results, one file per run; each appears complete or not at all, so that an interrupted table resumes
+        where it stopped.
     engine, device : str, optional
-        Backend of every factorization, and its device. On a device all seeds of a method are fitted by one process, and
-        labelled by all.
+        Engine of every factorization, and its device. On a device all seeds of a method are fitted in this process, and
+        labelled in all processes.
     jobs : int, optional
         Processes; by default one per core. Each gets its share of the cores for its own threads.
     on_result : callable, optional
@@ -73,49 +77,39 @@ def run_table(
     """
     cache.mkdir(parents=True, exist_ok=True)
     todo = plan_runs(table, runs, engine, device)
-    results = {run.key: cached for run in todo if (cached := read_result(cache, run)) is not None}
-    missing = list({run.key: run for run in todo if run.key not in results}.values())
-    for result in results.values():
-        if on_result:
-            on_result(result)
+    cached = {run.key: found for run in todo if (found := read_result(cache, run)) is not None}
+    missing = list({run.key: run for run in todo if run.key not in cached}.values())
+    results = {}
     with warnings.catch_warnings():
-        # a worker that has compiled much takes more memory than at first, and joblib replaces it with a warning
+        # joblib replaces workers whose memory grew by compiling, with a warning
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
-        for key, result in _in_parallel(missing, cache, jobs, device) if missing else ():
+        for key, result in chain(cached.items(), _run_in_parallel(missing, cache, jobs, device)):
             results[key] = result
             if on_result:
                 on_result(result)
     return [replace(results[run.key], method=run.method.name) for run in todo]
 
 
-def _on_engine(method: Method, engine: str | None, device: str | None) -> Method:
-    if method.estimator in FOREIGN:
-        return method
-    given = {"engine": engine, "device": device}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    return replace(method, params={**method.params, **chosen})
-
-
 def read_result(cache: Path, run: Run) -> RunResult | None:
-    """Return the cached result of a run, or None if there is none (or if its pictures are gone)."""
+    """Return the cached result of a run; None if it, or the file of its pictures, does not exist."""
     path = cache / f"{run.key}.json"
     if has_pictures(run) and not path.with_suffix(".npz").exists():
         return None
     try:
         result = RunResult(**json.loads(path.read_text(encoding="utf-8")))
         if set(result.scores) != set(SCORES):
-            raise ValueError("not all scores are there")
+            raise ValueError("scores are missing")
     except FileNotFoundError:
         return None
     except (ValueError, TypeError) as error:
-        raise DataError(f"{path} is no result of a run ({error}): remove it and run again") from error
+        raise DataError(f"{path} is not the result of a run ({error}): remove it and run again") from error
     return result
 
 
 def first_pictures(
     table: Table, cache: Path, engine: str | None = None, device: str | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Return, by method, the arrays kept of its first run for reports; scikit-learn's methods have none."""
+    """Return, by method, the arrays written for reports by its first run; scikit-learn's methods have none."""
     found = {}
     for run in plan_runs(table, 1, engine, device):
         path = cache / f"{run.key}.npz"
@@ -129,39 +123,36 @@ def first_pictures(
     return found
 
 
-def _in_parallel(
+def _run_in_parallel(
     runs: list[Run], cache: Path, jobs: int | None, device: str | None
 ) -> Iterator[tuple[str, RunResult]]:
-    from joblib import Parallel, delayed, parallel_config
-
+    if not runs:
+        return
     cores = cpu_count()
     jobs = max(1, min(jobs or cores, len(runs)))
     setting = load_setting(runs[0].dataset, [run.method for run in runs])
     for run in runs:
         check_labelling(run, setting)
     with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=max(1, cores // jobs)):
-        parallel = Parallel(return_as="generator_unordered")
-        if device is None:
-            yield from parallel(delayed(do_run)(run, setting, cache) for run in runs)
-        else:
-            yield from parallel(_tasks(runs, setting, cache, delayed))
+        tasks = (delayed(do_run)(run, setting, cache) for run in runs)
+        yield from Parallel(return_as="generator_unordered")(
+            tasks if device is None else _device_tasks(runs, setting, cache)
+        )
 
 
-def _tasks(runs: list[Run], setting: Setting, cache: Path, delayed: Callable[..., Any]) -> Iterator[Any]:
-    """Fit all seeds of a method here, and leave their labels to others, who get no more than they need for that."""
+def _device_tasks(runs: list[Run], setting: Setting, cache: Path) -> Iterator[Any]:
+    """Fit all seeds of a method in this process, and yield tasks that label them, without the data they do not need."""
     light = replace(setting, X=setting.X[:0], sample_cost=setting.sample_cost[:0])
     for _, group in groupby(runs, key=lambda run: run.method.name):
         same = list(group)
         if same[0].method.estimator in FOREIGN:
             yield from (delayed(do_run)(run, setting, cache) for run in same)
-            continue
-        if same[0].score_at:
-            for run in same:
-                fitted, on_the_way = factorise(run, setting, cache)
-                yield delayed(label_run)(run, fitted, light, cache, on_the_way)
-            continue
-        started = time.perf_counter()
-        models = fit_many(estimator(same[0], setting), setting.X, [run.seed for run in same])
-        seconds = (time.perf_counter() - started) / len(models)
-        for run, model in zip(same, models, strict=True):
-            yield delayed(label_run)(run, fitted_of(run, model, seconds, setting, cache), light, cache)
+        elif same[0].score_at:
+            yield from (delayed(label_run)(run, *fit_run(run, setting, cache), light, cache) for run in same)
+        else:
+            started = time.perf_counter()
+            models = fit_many(estimator(same[0], setting), setting.X, [run.seed for run in same])
+            seconds = (time.perf_counter() - started) / len(models)
+            for run, model in zip(same, models, strict=True):
+                fitted = fit_result(run, model, seconds, setting, cache)
+                yield delayed(label_run)(run, *fitted, light, cache)

@@ -1,14 +1,14 @@
-"""One run: everything its result depends on, the fit, its labels and scores, and the file that keeps them."""
-
-from __future__ import annotations
+"""One run of a table: its settings, the fit, its labels and scores, and its cache file."""
 
 import hashlib
 import json
+import platform
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +17,42 @@ from numpy.typing import NDArray
 from sklearn.cluster import spectral_clustering
 from sklearn.preprocessing import normalize
 
+from gwntf._version import __version__
 from gwntf.backends import to_host
 from gwntf.clustering import assign, check_clusters, choose_graph, clearest
 from gwntf.core import FloatArray, GwntfError
 from gwntf.data import as_data
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
 from gwntf.evaluation import clustering_scores
-from gwntf.experiments.environment import environment
 from gwntf.experiments.table import FOREIGN, Method
 from gwntf.geometry import check_costs, neighbor_graph, resolve_costs
 from gwntf.io import atomic_path
 from gwntf.solver import Iteration
 
 PROTOCOL = 4
-"""To be raised whenever the same run would give another result than before: cached runs are then done anew."""
+"""Increase it whenever the same run would give another result than before: cached runs are then repeated."""
 
-_SHOWN = 10
+_MAX_PICTURES = 10
 
 GraphKey = tuple[int, str, str, str | None]
 GRAPH_DEFAULT: GraphKey = (5, "binary", "cosine", "l2")
+
+
+def environment(device: str | None = None) -> dict[str, str]:
+    """Return versions and machine, and the device if one was used."""
+    found = {"gwntf": __version__, "python": platform.python_version(), "machine": platform.machine()}
+    packages = ["numpy", "scipy", "scikit-learn"]
+    if device is not None:
+        from gwntf.backends.torch.arrays import device_name
+
+        found["device"] = device_name(device)
+        packages += ["torch", "triton"]
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found
 
 
 @dataclass(frozen=True)
@@ -50,7 +67,7 @@ class Run:
 
     @property
     def key(self) -> str:
-        """Name of its cache file: readable, and different for every setting, defaults of the library included."""
+        """Name of its cache file, different for every setting, including defaults of the library."""
         built = self.method.build()
         params = self.method.params if built is None else built.get_params()
         settings = {
@@ -68,7 +85,7 @@ class Run:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What one run gave: scores as shares of one, seconds, iterations, scores on the way, and where it ran."""
+    """Result of one run: scores between 0 and 1, seconds, iterations, scores at `score_at`, and where it ran."""
 
     method: str
     seed: int
@@ -82,7 +99,7 @@ class RunResult:
 
 @dataclass(frozen=True)
 class Setting:
-    """What all runs on a data set share: data, graphs (by their parameters) and costs, computed once."""
+    """Shared input of all runs on a data set, computed once: data, graphs by their parameters, and sample costs."""
 
     X: FloatArray
     y: NDArray[np.int_]
@@ -96,7 +113,7 @@ class Setting:
 
 
 def load_setting(dataset: str, methods: Iterable[Method]) -> Setting:
-    """Load a data set and compute what the runs of these methods share."""
+    """Load a data set and compute the graphs and costs of these methods."""
     loaders = {"coil20": load_coil20, "pie_pose27": load_pie_pose27, "digits": load_digits_tensor}
     X, y = loaders[dataset]()
     raw = as_data(X)
@@ -114,96 +131,70 @@ def load_setting(dataset: str, methods: Iterable[Method]) -> Setting:
     return Setting(X, y, graphs, np.asarray(sample_cost))
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """What a result takes from a model, the seconds of its fit, and where that was."""
-
-    embedding: FloatArray
-    n_iter: int
-    objective: float
-    seconds: float
-    environment: Mapping[str, str]
-
-
-def fitted_of(run: Run, model: Any, seconds: float, setting: Setting, cache: Path) -> Fitted:
-    """Take what the result needs from a model, and keep its pictures if it is the first."""
-    if has_pictures(run):
-        _keep_pictures(cache / f"{run.key}.npz", model, setting)
-    where = environment(model.device)
-    return Fitted(model.embedding_, model.n_iter_, model.objective_, seconds, where)
-
-
 def do_run(run: Run, setting: Setting, cache: Path) -> tuple[str, RunResult]:
-    """Fit, label, score and write the result."""
+    """Fit, label, score and write the result; return its key too."""
+    if run.method.estimator in FOREIGN:
+        unscored = RunResult(run.method.name, run.seed, {}, 0.0, 0, None, {})
+        return label_run(run, None, unscored, setting, cache)
+    return label_run(run, *fit_run(run, setting, cache), setting, cache)
+
+
+def fit_run(run: Run, setting: Setting, cache: Path) -> tuple[FloatArray, RunResult]:
+    """Fit a factorization; return its embedding, and its result, which has no scores but those at `run.score_at`."""
     started = time.perf_counter()
+    on_the_way: dict[str, Mapping[str, float]] = {}
+
+    def score(news: Iteration) -> None:
+        if news.iteration in run.score_at:
+            labels = _labels(to_host(news.factors[0]), run, setting)
+            on_the_way[str(news.iteration)] = clustering_scores(setting.y, labels)
+
     with _naming(run):
-        if run.method.estimator == "KMeans":
-            labels = _labels(normalize(setting.X.reshape(len(setting.X), -1)), run, setting)
-            return _written(run, _result(run, setting, labels, started), cache)
-        if run.method.estimator == "SpectralClustering":
-            return _written(run, _result(run, setting, _spectral_labels(run, setting), started), cache)
-        fitted, on_the_way = factorise(run, setting, cache)
-    return label_run(run, fitted, setting, cache, on_the_way)
+        model = estimator(run, setting).set_params(callbacks=[score] if run.score_at else None)
+        model.fit(setting.X)
+        return fit_result(run, model, time.perf_counter() - started, setting, cache, on_the_way)
 
 
-def label_run(
+def fit_result(
     run: Run,
-    fitted: Fitted,
+    model: Any,
+    seconds: float,
     setting: Setting,
     cache: Path,
     on_the_way: Mapping[str, Mapping[str, float]] | None = None,
+) -> tuple[FloatArray, RunResult]:
+    """Return embedding and unscored result of a fitted model, and write its arrays for reports if it is the first."""
+    if has_pictures(run):
+        _write_pictures(cache / f"{run.key}.npz", model, setting)
+    fit = (seconds, model.n_iter_, model.objective_, on_the_way or {}, environment(model.device))
+    return model.embedding_, RunResult(run.method.name, run.seed, {}, *fit)
+
+
+def label_run(
+    run: Run, embedding: FloatArray | None, unscored: RunResult, setting: Setting, cache: Path
 ) -> tuple[str, RunResult]:
-    """Label what was fitted, score and write the result."""
-    started = time.perf_counter() - fitted.seconds
+    """Label an embedding, or the samples themselves, score the labels and write the result; return its key too."""
+    started = time.perf_counter()
     with _naming(run):
-        labels = _labels(fitted.embedding, run, setting)
-        result = _result(run, setting, labels, started)
-    places = {
-        str(place): result.scores for place in run.score_at
-    }  # a fit that stopped early stays where it stopped
-    return _written(
-        run,
-        replace(
-            result,
-            n_iter=fitted.n_iter,
-            objective=fitted.objective,
-            on_the_way=places | dict(on_the_way or {}),
-            environment=fitted.environment,
-        ),
-        cache,
-    )
-
-
-@contextmanager
-def _naming(run: Run) -> Iterator[None]:
-    """Say in errors which run it was."""
-    try:
-        yield
-    except Exception as error:
-        message = f"run {run.seed} of {run.method.name} failed: {type(error).__name__}: {error}"
-        raise GwntfError(message) from error
-
-
-def _written(run: Run, result: RunResult, cache: Path) -> tuple[str, RunResult]:
+        scores = clustering_scores(setting.y, _labels(embedding, run, setting))
+    seconds = unscored.seconds + time.perf_counter() - started
+    on_the_way = dict(unscored.on_the_way)
+    if embedding is not None:  # a fit that stopped early keeps its final scores
+        on_the_way = {str(iteration): scores for iteration in run.score_at} | on_the_way
+    result = replace(unscored, scores=scores, seconds=seconds, on_the_way=on_the_way)
     with atomic_path(cache / f"{run.key}.json") as path:
         path.write_text(json.dumps(asdict(result), indent=1), encoding="utf-8")
     return run.key, result
 
 
-def factorise(run: Run, setting: Setting, cache: Path) -> tuple[Fitted, Mapping[str, Mapping[str, float]]]:
-    """Fit, and score on the way where that is asked for."""
-    started = time.perf_counter()
-    on_the_way: dict[str, Mapping[str, float]] = {}
-
-    def look(news: Iteration) -> None:
-        if news.iteration in run.score_at:
-            labels = _labels(to_host(news.factors[0]), run, setting)
-            on_the_way[str(news.iteration)] = clustering_scores(setting.y, labels)
-
-    model = estimator(run, setting)
-    model.set_params(callbacks=[look] if run.score_at else None)
-    model.fit(setting.X)
-    return fitted_of(run, model, time.perf_counter() - started, setting, cache), on_the_way
+@contextmanager
+def _naming(run: Run) -> Iterator[None]:
+    """Name the run in errors."""
+    try:
+        yield
+    except Exception as error:
+        message = f"run {run.seed} of {run.method.name} failed: {type(error).__name__}: {error}"
+        raise GwntfError(message) from error
 
 
 def estimator(run: Run, setting: Setting) -> Any:
@@ -225,14 +216,14 @@ def estimator(run: Run, setting: Setting) -> Any:
 
 
 def check_labelling(run: Run, setting: Setting) -> None:
-    """Raise where so many classes could not be told apart, before any work."""
+    """Raise before any work if the labelling cannot produce that number of clusters."""
     if run.method.estimator not in FOREIGN:
         model = estimator(run, setting)
         check_clusters(setting.classes, len(setting.X), model.n_components, model.assign_labels)
 
 
 def has_pictures(run: Run) -> bool:
-    """Whether arrays of the run are kept for reports: of the first one of every factorization."""
+    """Whether arrays of the run are written for reports: those of the first run of every factorization."""
     return run.seed == 0 and run.method.estimator not in FOREIGN
 
 
@@ -242,50 +233,46 @@ def _graph_key(method: Method) -> GraphKey | None:
         return None
     names = ("n_neighbors", "graph_weight", "graph_metric", "sample_norm")
     built = method.build()
-    known = {**dict(zip(names, GRAPH_DEFAULT, strict=True)), **method.params}
-    if built is not None:
-        known = built.get_params()
+    defaults = dict(zip(names, GRAPH_DEFAULT, strict=True))
+    known = {**defaults, **method.params} if built is None else built.get_params()
     if names[0] not in known:
         return None
     neighbors, weight, metric, norm = (known[name] for name in names)
     return neighbors, weight, metric, norm
 
 
-def _labels(embedding: FloatArray, run: Run, setting: Setting) -> NDArray[np.int_]:
-    how = run.method.params.get("assign_labels", "kmeans")
-    labels = assign(embedding, setting.classes, how, run.seed, run.kmeans_starts)
-    key = _graph_key(run.method)
-    if key is None or not run.method.params.get("refine_labels", False):
+def _labels(embedding: FloatArray | None, run: Run, setting: Setting) -> NDArray[np.int_]:
+    """Return labels of an embedding, or of the samples by a method of scikit-learn."""
+    key, params = _graph_key(run.method), run.method.params
+    if run.method.estimator == "SpectralClustering":
+        how = params.get("assign_labels", "discretize")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Graph is not fully connected")
+            found: NDArray[np.int_] = spectral_clustering(
+                setting.graphs[key or GRAPH_DEFAULT],
+                n_clusters=setting.classes,
+                assign_labels=how,
+                random_state=run.seed,
+            )
+        return found
+    rows = normalize(setting.X.reshape(len(setting.X), -1)) if embedding is None else embedding
+    how = params.get("assign_labels", "kmeans")
+    labels = assign(rows, setting.classes, how, run.seed, run.kmeans_starts)
+    if key is None or not params.get("refine_labels", False):
         return labels
     return clearest(setting.graphs[key], labels, setting.classes, run.seed)
 
 
-def _spectral_labels(run: Run, setting: Setting) -> NDArray[np.int_]:
-    graph = setting.graphs[_graph_key(run.method) or GRAPH_DEFAULT]
-    how = run.method.params.get("assign_labels", "discretize")
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Graph is not fully connected")
-        labels: NDArray[np.int_] = spectral_clustering(
-            graph, n_clusters=setting.classes, assign_labels=how, random_state=run.seed
-        )
-    return labels
-
-
-def _result(run: Run, setting: Setting, labels: NDArray[np.int_], started: float) -> RunResult:
-    scores = clustering_scores(setting.y, labels)
-    return RunResult(run.method.name, run.seed, scores, time.perf_counter() - started, 0, None, {})
-
-
-def _keep_pictures(target: Path, model: Any, setting: Setting) -> None:
-    """Keep what a report draws: components, a few reconstructions, the embedding and the objective."""
-    first = [int(np.flatnonzero(setting.y == label)[0]) for label in np.unique(setting.y)[:_SHOWN]]
-    model_of = (model.embedding_[first] * model.sample_scale_[first][:, None]) @ model.components_
+def _write_pictures(target: Path, model: Any, setting: Setting) -> None:
+    """Write the arrays that a report draws: components, a few reconstructions, the embedding and the objective."""
+    first = np.unique(setting.y, return_index=True)[1][:_MAX_PICTURES]  # one sample of each class
+    reconstructions = (model.embedding_[first] * model.sample_scale_[first][:, None]) @ model.components_
     with atomic_path(target) as path:
         np.savez_compressed(
             path,
             components=model.components_.astype(np.float32),
             samples=setting.X[first].reshape(len(first), -1).astype(np.float32),
-            reconstructions=model_of.astype(np.float32),
+            reconstructions=reconstructions.astype(np.float32),
             embedding=model.embedding_.astype(np.float32),
             objective_curve=model.objective_curve_,
             sample_shape=np.array(setting.X.shape[1:]),

@@ -1,6 +1,4 @@
-"""From runs to a table: means, deviations and differences from the figures in print."""
-
-from __future__ import annotations
+"""The scores of a table: means, deviations and differences from the published scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,57 +13,40 @@ from gwntf.experiments.table import Table
 
 @dataclass(frozen=True)
 class Cell:
-    """One score of one method, in percent.
-
-    Attributes
-    ----------
-    mean, deviation : float
-        Over the runs; the deviation is that of a single run.
-    paper : float or None
-        The figure in print.
-    """
+    """One score of one method, in percent."""
 
     mean: float
-    deviation: float
-    paper: float | None
+    deviation: float  # of a single run
+    paper: float | None  # the published score
 
     @property
     def difference(self) -> float | None:
-        """Ours minus the paper's."""
+        """Mean minus the published score."""
         return None if self.paper is None else self.mean - self.paper
+
+    def text(self, mark: str) -> str:
+        """Return mean, between marks, and deviation as text; beside a published score also the difference from it."""
+        text = f"{mark}{self.mean:.1f}{mark} ± {self.deviation:.1f}"
+        return text if self.paper is None else f"{text} ({self.paper:.1f}, {self.difference:+.1f})"
 
 
 @dataclass(frozen=True)
 class TableSummary:
-    """A table with its cells filled in.
-
-    Attributes
-    ----------
-    rows : mapping
-        Method to score to cell.
-    seconds : mapping
-        Method to the average time of a run.
-    runs : int
-        Runs per method.
-    on_the_way : mapping
-        Method to score to a list of (iteration, mean in percent).
-    environment : mapping
-        Versions and machine of the runs.
-    """
+    """A table with its scores; all mappings but the last have the methods as keys."""
 
     table: Table
-    rows: Mapping[str, Mapping[str, Cell]]
-    seconds: Mapping[str, float]
-    runs: int
-    on_the_way: Mapping[str, Mapping[str, list[tuple[int, float]]]]
-    environment: Mapping[str, str]
+    rows: Mapping[str, Mapping[str, Cell]]  # cells by score
+    seconds: Mapping[str, float]  # mean time of a run
+    runs: int  # per method
+    on_the_way: Mapping[str, Mapping[str, list[tuple[int, float]]]]  # (iteration, mean in percent) by score
+    environment: Mapping[str, str]  # versions and machine of the runs
 
     def best(self, score: str) -> str:
         """Return the method with the highest mean."""
         return max(self.rows, key=lambda method: self.rows[method][score].mean)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as plain data."""
+        """Return everything as JSON."""
         return {
             "table": self.table.name,
             "title": self.table.title,
@@ -94,7 +75,7 @@ class TableSummary:
 
     @property
     def legend(self) -> str:
-        """What the numbers are, in a sentence."""
+        """A sentence that says what the numbers are."""
         runs = f"{self.runs} runs per method" if self.runs > 1 else "One run per method"
         printed = any(cell.paper is not None for row in self.rows.values() for cell in row.values())
         compared = " (the paper's figure, our difference)" if printed else ""
@@ -119,19 +100,16 @@ class TableSummary:
         best = {score: self.best(score) for score in SCORES}
         rows = [["method", *SCORES, "seconds per run"]]
         for method, cells in self.rows.items():
-            marks = {score: bold if best[score] == method else "" for score in SCORES}
-            shown = [_text(cell, marks[score]) for score, cell in cells.items()]
-            rows.append([method, *shown, f"{self.seconds[method]:.1f}"])
+            texts = [cell.text(bold if best[score] == method else "") for score, cell in cells.items()]
+            rows.append([method, *texts, f"{self.seconds[method]:.1f}"])
         return rows
 
 
 def summarise(table: Table, results: Sequence[RunResult]) -> TableSummary:
     """Average the runs of every method."""
     rows, seconds, on_the_way = {}, {}, {}
-    runs = 0
     for method in table.methods:
         own = [result for result in results if result.method == method.name]
-        runs = len(own)
         rows[method.name] = {
             score: _cell([result.scores[score] for result in own], method.expected.get(score))
             for score in SCORES
@@ -139,14 +117,13 @@ def summarise(table: Table, results: Sequence[RunResult]) -> TableSummary:
         seconds[method.name] = float(np.mean([result.seconds for result in own]))
         if own[0].on_the_way:
             on_the_way[method.name] = {score: _curve(own, score) for score in SCORES}
-    return TableSummary(table, rows, seconds, runs, on_the_way, _environments(results))
-
-
-def _environments(results: Sequence[RunResult]) -> dict[str, str]:
-    """Versions and machine of the runs; where they differ, all that occurred."""
     names = sorted({name for result in results for name in result.environment})
-    found = {name: sorted({result.environment.get(name, "unknown") for result in results}) for name in names}
-    return {name: ", ".join(values) for name, values in found.items()}
+    environment = {  # where runs differ, all values that occur
+        name: ", ".join(sorted({result.environment.get(name, "unknown") for result in results}))
+        for name in names
+    }
+    runs = len(results) // max(1, len(table.methods))
+    return TableSummary(table, rows, seconds, runs, on_the_way, environment)
 
 
 def _cell(values: Sequence[float], paper: float | None) -> Cell:
@@ -161,10 +138,3 @@ def _curve(results: Sequence[RunResult], score: str) -> list[tuple[int, float]]:
         (iteration, float(np.mean([100 * result.on_the_way[str(iteration)][score] for result in results])))
         for iteration in iterations
     ]
-
-
-def _text(cell: Cell, mark: str) -> str:
-    text = f"{mark}{cell.mean:.1f}{mark} ± {cell.deviation:.1f}"
-    if cell.paper is None:
-        return text
-    return f"{text} ({cell.paper:.1f}, {cell.difference:+.1f})"

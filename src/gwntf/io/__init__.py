@@ -1,7 +1,7 @@
-"""Files: written aside, then renamed, so that no partial file ever replaces a good one.
+"""Writing files atomically, and the file format of models and checkpoints.
 
-May import `geometry`, `problem`, `engines` and `core`. Start with `atomic`; `container` is the file of models and
-checkpoints, `values` what may be in it, `documents` both together.
+May import `geometry`, `problem`, `engines` and `core`. Start with `atomic`, which writes a temporary file and renames
+it; `container` is the file format, `values` the values it may contain, `documents` combines both.
 """
 
 from gwntf.io.atomic import atomic_path, remove_leftovers

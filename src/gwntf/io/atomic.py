@@ -1,6 +1,4 @@
-"""Writing a file so that it appears whole or not at all."""
-
-from __future__ import annotations
+"""Writing a file so that it appears complete or not at all."""
 
 import errno
 import os
@@ -12,62 +10,54 @@ from pathlib import Path
 
 from gwntf.core import FileWriteError
 
-_STORAGE = {
-    getattr(errno, name)
+_STORAGE_ERRORS = {
+    getattr(errno, name, None)
     for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO", "EROFS", "EACCES", "EPERM", "EBUSY")
-    if hasattr(errno, name)
-}
-"""Errors of the storage, as opposed to those of whatever else a block does while it writes."""
+} - {None}
+"""Error numbers of the storage, as opposed to those of whatever else a block does while it writes."""
 
-
-_TOKEN = 6
-"""Random bytes in the name of a file that is being written."""
+_TOKEN_BYTES = 6
+"""Random bytes in the name of a temporary file."""
 
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a path beside `path` to write to; rename it there when the block ends well.
+    """Yield a temporary path beside `path` to write to; rename it to `path` when the block ends without an error.
 
-    File and folder are forced to the disk, the file before it gets its name. If the block raises, what was written is
-    removed and an existing file at `path` stays as it was; where the storage is the cause, the error says so.
+    File and folder are flushed to the disk, the file before it is renamed. If the block raises, the temporary file is
+    removed and an existing file at `path` is unchanged; where the storage is the cause, the error says so.
 
     Raises
     ------
     FileWriteError
-        If the disk is full, the file too large, or the place not writable.
+        If the disk is full, the file too large, or the folder not writable.
     """
     target = Path(path)
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(_TOKEN)}{target.suffix}")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(_TOKEN_BYTES)}{target.suffix}")
     try:
-        os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        yield aside
-        _sync(aside, os.O_RDONLY)
-        aside.replace(target)
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        yield temporary
+        _sync(temporary, os.O_RDONLY)
+        temporary.replace(target)
     except BaseException as error:
-        aside.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno in _STORAGE:
-            raise _refused(target, error) from error
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in _STORAGE_ERRORS:
+            state = "the existing file is unchanged" if target.exists() else "no file was created"
+            message = f"{target} was not written ({error.strerror}): {state}"
+            raise FileWriteError(error.errno, message) from error
         raise
     if hasattr(os, "O_DIRECTORY"):
         _sync(target.parent, os.O_RDONLY | os.O_DIRECTORY)
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove what killed processes had written beside a path; nobody may be writing it at the time."""
+    """Remove temporary files that killed processes left beside a path; no process may be writing it."""
     target = Path(path)
-    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{{2 * _TOKEN}}}{re.escape(target.suffix)}")
+    token = f"[0-9a-f]{{{2 * _TOKEN_BYTES}}}"
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.{token}{re.escape(target.suffix)}")
     for found in target.absolute().parent.iterdir():
         if pattern.fullmatch(found.name):
             found.unlink(missing_ok=True)
-
-
-def _refused(target: Path, error: OSError) -> FileWriteError:
-    left = (
-        "the file that was there is as it was"
-        if target.exists()
-        else "there was no file before, and there is none"
-    )
-    return FileWriteError(error.errno, f"{target} was not written ({error.strerror}): {left}")
 
 
 def _sync(path: Path, flags: int) -> None:

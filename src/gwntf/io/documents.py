@@ -1,6 +1,4 @@
-"""Values in files: what `container` and `values` do together."""
-
-from __future__ import annotations
+"""Named values in files: `values` turns them into JSON and arrays, `container` writes those."""
 
 import hashlib
 import json
@@ -15,26 +13,25 @@ from gwntf.io.values import Packer, Records, Unpacker
 
 
 def write_document(path: str | os.PathLike[str], kind: str, fields: dict[str, Any], records: Records) -> None:
-    """Write named values to a file of that kind; a value that no file can hold is an `InputError` with its name."""
+    """Write named values to a file of that kind; a value that cannot be stored raises an `InputError` with its name."""
     packer = Packer(records)
     content = {name: packer.pack(value, name) for name, value in fields.items()}
     write_container(path, kind, content, packer.arrays)
 
 
 def read_document(path: str | os.PathLike[str], kind: str, records: Records) -> dict[str, Any]:
-    """Return the named values of a file of that kind; whatever is wrong with it is a `ModelFileError`."""
+    """Return the named values of a file of that kind; any fault of the file raises a `ModelFileError`."""
     content, arrays = read_container(path, kind)
     unpacker = Unpacker(records, arrays)
     try:
         return {name: unpacker.unpack(value) for name, value in content.items()}
-    except InputError as error:
-        raise ModelFileError(f"{path} holds what no {kind} can: {error}") from error
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
-        raise ModelFileError(f"{path} holds what no {kind} can: {type(error).__name__}: {error}") from error
+        name = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
+        raise ModelFileError(f"{path} has contents that are invalid in a {kind}: {name}{error}") from error
 
 
 def fingerprint(value: Any, records: Records) -> str:
-    """SHA-256 of a value: equal for values that a file would hold as the same bytes."""
+    """Return the SHA-256 of a value: equal for values that a file would store as the same bytes."""
     packer = Packer(records)
     digest = hashlib.sha256(json.dumps(packer.pack(value, "value")).encode("ascii"))
     for array in packer.arrays:

@@ -1,6 +1,4 @@
-"""Fits from several random starts, and how far they agree: a rank that the data have is found from any start."""
-
-from __future__ import annotations
+"""Choosing the rank by stability: at the right rank, fits from different random starts agree."""
 
 import numbers
 from collections.abc import Sequence
@@ -27,7 +25,7 @@ _TOLERANCE = 0.02
 
 @dataclass(frozen=True)
 class StabilityCurve:
-    """What `stability_curve` found: one row for every rank.
+    """Result of `stability_curve`: one row for every rank.
 
     Attributes
     ----------
@@ -58,7 +56,7 @@ class StabilityCurve:
 
     @property
     def best_rank(self) -> int:
-        """The last rank before the components fall apart.
+        """The last rank at which the components of different fits still agree.
 
         From the rank with the highest mean `component_agreement` upwards for as long as the mean stays within 0.02 of
         it. Fits of too small a rank may agree as well, and above the rank of the data they split components one way
@@ -72,7 +70,7 @@ class StabilityCurve:
 
 
 def matched_cosine(first: FloatArray, second: FloatArray) -> float:
-    """Mean cosine of components matched one to one so that it is largest; an empty one has cosine zero."""
+    """Return the mean cosine of components under the best one-to-one matching; an empty component has cosine 0."""
     cosines = normalize(first.astype(np.float64)) @ normalize(second.astype(np.float64)).T
     rows, columns = linear_sum_assignment(cosines, maximize=True)
     return float(cosines[rows, columns].mean())
@@ -120,19 +118,18 @@ def stability_curve(
     >>> stability_curve(NCP(max_iter=300, tol=1e-5), X, [2, 3, 4], n_seeds=4, random_state=0).best_rank
     3
     """
-    wanted = _checked_ranks(ranks)
-    _check(estimator, n_seeds)
+    checked = _check_arguments(estimator, ranks, n_seeds)
     rng = check_random_state(random_state)
     seeds = [int(seed) for seed in rng.randint(np.iinfo(np.int32).max, size=n_seeds)]
     fits = Parallel(n_jobs=n_jobs)(
         delayed(_fit)(clone(estimator).set_params(n_components=rank, random_state=seed), X)
-        for rank in wanted
+        for rank in checked
         for seed in seeds
     )
     by_rank = [fits[start : start + n_seeds] for start in range(0, len(fits), n_seeds)]
     pairs = [list(combinations(group, 2)) for group in by_rank]
     return StabilityCurve(
-        np.array(wanted),
+        np.array(checked),
         np.array([[matched_cosine(a.components, b.components) for a, b in group] for group in pairs]),
         np.array([[adjusted_rand_score(a.labels, b.labels) for a, b in group] for group in pairs]),
         np.array([[fit.error for fit in group] for group in by_rank]),
@@ -152,18 +149,8 @@ def _fit(model: Any, X: Any) -> _Fit:
     return _Fit(to_host(model.components_), labels, model.reconstruction_err_, model.objective_)
 
 
-def _checked_ranks(ranks: Any) -> list[int]:
-    """Check the ranks; return them ascending."""
-    allowed = "distinct whole numbers of at least 1"
-    given = list(ranks) if isinstance(ranks, Sequence | range | np.ndarray) else []
-    if not given or not all(isinstance(rank, numbers.Integral) and int(rank) >= 1 for rank in given):
-        raise InputError("ranks", repr(ranks), allowed)
-    if len(set(given)) < len(given):
-        raise InputError("ranks", repr(ranks), allowed)
-    return sorted(int(rank) for rank in given)
-
-
-def _check(estimator: Any, n_seeds: Any) -> None:
+def _check_arguments(estimator: Any, ranks: Any, n_seeds: Any) -> list[int]:
+    """Check all arguments; return the ranks in ascending order."""
     if not isinstance(estimator, Factorization):
         raise InputError("estimator", type(estimator).__name__, "an estimator of gwntf, such as GWNTF or NMF")
     if estimator.init != "random":
@@ -171,3 +158,8 @@ def _check(estimator: Any, n_seeds: Any) -> None:
         raise InputError("estimator", f"init={given}", "init='random', so that seeds make a difference")
     if not isinstance(n_seeds, numbers.Integral) or int(n_seeds) < 2:
         raise InputError("n_seeds", repr(n_seeds), "a whole number of at least 2")
+    found = list(ranks) if isinstance(ranks, Sequence | range | np.ndarray) else []
+    valid = all(isinstance(rank, numbers.Integral) and int(rank) >= 1 for rank in found)
+    if not found or not valid or len(set(found)) < len(found):
+        raise InputError("ranks", repr(ranks), "distinct whole numbers of at least 1")
+    return sorted(int(rank) for rank in found)

@@ -1,6 +1,4 @@
-"""What the pictures ask of a model, of samples and of a choice of components."""
-
-from __future__ import annotations
+"""Checks of models, samples and choices of components that are to be drawn."""
 
 from typing import Any
 
@@ -10,17 +8,23 @@ from numpy.typing import NDArray
 from gwntf.backends import to_host
 from gwntf.core import FloatArray, InputError
 from gwntf.data import as_real_array, masked_to_nan
+from gwntf.plots.frames import check_axes
 
 
-def check_model(model: Any) -> None:
-    """Raise unless the model is a fitted factorization."""
+def check_model(model: Any, ax: Any = None) -> None:
+    """Raise unless the model is a fitted factorization and `ax` can be drawn on."""
+    check_axes(ax)
     if not hasattr(model, "components_"):
         raise InputError("model", f"{type(model).__name__}, which is not fitted", "a fitted factorization")
 
 
+def _as_array(model: Any, values: Any, name: str) -> NDArray[Any]:
+    return as_real_array(masked_to_nan(to_host(values), missing=model.missing, name=name), name)
+
+
 def check_samples(model: Any, X: Any, name: str = "X") -> FloatArray:
-    """Return samples in the layout of the X of `fit`, as float64; missing ones are NaN."""
-    values = as_real_array(masked_to_nan(to_host(X), missing=model.missing, name=name), name)
+    """Return samples in the layout of the X of `fit`, as float64; missing entries are NaN."""
+    values = _as_array(model, X, name)
     layouts = {tuple(model.sample_shape_), (model.components_.shape[1],)}
     if values.ndim < 2 or values.shape[1:] not in layouts or len(values) == 0:
         allowed = " or ".join(
@@ -33,42 +37,34 @@ def check_samples(model: Any, X: Any, name: str = "X") -> FloatArray:
 
 def check_sample(model: Any, sample: Any) -> FloatArray:
     """Return one sample as an X of one sample, in the layout of the X of `fit`."""
-    values = as_real_array(masked_to_nan(to_host(sample), missing=model.missing, name="sample"), "sample")
+    values = _as_array(model, sample, "sample")
     shape = tuple(model.sample_shape_)
     if values.shape not in {shape, (model.components_.shape[1],)}:
         raise InputError("sample", f"shape {values.shape}", f"one sample, of shape {shape}")
     return check_samples(model, values[None], "sample")
 
 
-def masses(model: Any) -> FloatArray:
-    """Return the mass of every component in the model: the sum of all entries of its tensor."""
+def component_masses(model: Any) -> FloatArray:
+    """Return the mass of every component: the sum of all entries of its tensor."""
     embedding, components = to_host(model.embedding_), to_host(model.components_)
-    total: FloatArray = embedding.sum(axis=0, dtype=np.float64) * components.sum(axis=1)
-    return total
+    masses: FloatArray = embedding.sum(axis=0, dtype=np.float64) * components.sum(axis=1)
+    return masses
 
 
 def choose_components(model: Any, components: Any) -> NDArray[np.int_]:
-    """Return the chosen components by their indices, those of greatest mass first.
-
-    Parameters
-    ----------
-    model : fitted factorization
-    components : None, int or sequence of int
-        All; so many of greatest mass; or those.
-    """
+    """Return indices of components by decreasing mass: all, a number of them, or a sequence of given ones."""
     rank = model.components_.shape[0]
-    order = np.argsort(-masses(model), kind="stable")
+    order = np.argsort(-component_masses(model), kind="stable")
     if components is None:
         return order
     if isinstance(components, int | np.integer) and not isinstance(components, bool):
         if not 1 <= components <= rank:
             raise InputError("components", str(components), f"a number from 1 to {rank}")
         return order[: int(components)]
-    chosen = as_real_array(components, "components", "a number of components or a sequence of their indices")
+    allowed = "a number of components or a sequence of their indices"
+    chosen = as_real_array(components, "components", allowed)
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or chosen.size == 0:
-        raise InputError(
-            "components", repr(components), "a number of components or a sequence of their indices"
-        )
+        raise InputError("components", repr(components), allowed)
     outside = chosen[(chosen < 0) | (chosen >= rank)]
     if outside.size:
         raise InputError("components", f"the index {outside[0]}", f"indices from 0 to {rank - 1}")

@@ -1,6 +1,4 @@
-"""The parts of a model."""
-
-from __future__ import annotations
+"""The components of a model."""
 
 import math
 from typing import Any
@@ -10,11 +8,9 @@ from numpy.typing import NDArray
 
 from gwntf.backends import to_host
 from gwntf.core import FloatArray
-from gwntf.plots.checks import check_model, choose_components, masses
-from gwntf.plots.frames import check_axes, check_columns, divide, grid_size, new_axes
-from gwntf.plots.samples import check_kind, draw, panel_shape
-
-_FONT = "small"
+from gwntf.plots.checks import check_model, choose_components, component_masses
+from gwntf.plots.frames import check_columns, divide, grid_size, new_axes
+from gwntf.plots.samples import check_kind, draw
 
 
 def plot_components(
@@ -26,17 +22,17 @@ def plot_components(
     cmap: str = "gray",
     ax: Any = None,
 ) -> NDArray[Any]:
-    """Draw the components of a model, those of greatest mass first.
+    """Draw the components of a model, by decreasing mass.
 
     Each is labelled with its index (row of `components_`) and its share of the model's mass, the sum of all entries of
-    ``embedding_ @ components_``, and has a scale of its own that begins at zero.
+    ``embedding_ @ components_``, and has its own scale, which begins at zero.
 
     Parameters
     ----------
     model : fitted estimator
         Any factorization of the library.
     components : int or sequence of int, optional
-        How many, of greatest mass, or which; all by default.
+        Number of components, those of the largest mass, or their indices; all by default.
     kind : {"image", "rgb", "curve", "modes"}, optional
         How to draw one: as a grey image (samples of two axes), a colour image (three axes, the last of three
         channels), a curve (one axis), or along every axis of a sample as a curve of its own: the component summed
@@ -64,48 +60,35 @@ def plot_components(
     >>> plot_components(model, ax=Figure().subplots()).shape
     (4,)
     """
-    check_axes(ax)
-    check_model(model)
+    check_model(model, ax)
     shape = tuple(model.sample_shape_)
     chosen = choose_components(model, components)
     kind = check_kind(kind, shape, along_axes=True)
-    shares = masses(model) / max(float(masses(model).sum()), np.finfo(np.float64).tiny)
+    masses = component_masses(model)
+    shares = masses / max(float(masses.sum()), np.finfo(np.float64).tiny)
     labels = [f"{index}: {_percent(shares[index])}" for index in chosen]
     parts = to_host(model.components_)[chosen].reshape(len(chosen), *shape).astype(np.float64)
+    title = "components by mass (index: share)"
     if kind == "modes":
-        panels = _by_modes(parts, labels, ax)
+        columns, title = len(shape), f"{title}, along every axis"
+        labels = [f"{label}, axis {mode + 1}" for label in labels for mode in range(columns)]
+        values = [_along(part, mode) for part in parts for mode in range(columns)]
     else:
-        panels = _by_parts(parts, labels, kind, check_columns(columns, len(chosen)), cmap, ax)
-    return panels
+        columns, values = check_columns(columns, len(chosen)), list(parts)
+    rows = math.ceil(len(values) / columns)
+    frame = new_axes(ax, grid_size(rows, columns, kind, shape))
+    frame.set_title(title)
+    panels = divide(frame, rows, columns, range(len(values)))
+    for panel, one, label in zip(panels, values, labels, strict=True):
+        draw(panel, one, "curve" if kind == "modes" else kind, label, top=float(one.max()), cmap=cmap)
+    return panels.reshape(rows, columns) if kind == "modes" else panels
 
 
-def _by_parts(
-    parts: FloatArray, labels: list[str], kind: str, columns: int, cmap: str, ax: Any
-) -> NDArray[Any]:
-    """Draw every component on a panel of its own."""
-    rows = math.ceil(len(parts) / columns)
-    frame = new_axes(ax, grid_size(rows, columns, **panel_shape(kind, parts.shape[1:])))
-    frame.set_title("components by mass (index: share)")
-    panels = divide(frame, rows, columns, len(parts))
-    for panel, part, label in zip(panels, parts, labels, strict=True):
-        draw(panel, part, kind, top=float(part.max()), cmap=cmap)
-        panel.set_title(label, fontsize=_FONT, pad=2)
-    return panels
-
-
-def _by_modes(parts: FloatArray, labels: list[str], ax: Any) -> NDArray[Any]:
-    """Draw every component as a row of curves, one per axis."""
-    n_modes = parts.ndim - 1
-    frame = new_axes(ax, grid_size(len(parts), n_modes, width=2.4, ratio=0.42))
-    frame.set_title("components by mass (index: share), along every axis")
-    panels = divide(frame, len(parts), n_modes).reshape(len(parts), n_modes)
-    for row, part, label in zip(panels, parts, labels, strict=True):
-        total = float(part.sum()) or 1.0
-        for mode, panel in enumerate(row):
-            curve = part.sum(axis=tuple(axis for axis in range(n_modes) if axis != mode)) / total
-            draw(panel, curve, "curve", top=float(curve.max()), cmap="gray")
-            panel.set_title(f"{label}, axis {mode + 1}", fontsize=_FONT, pad=2)
-    return panels
+def _along(part: FloatArray, mode: int) -> FloatArray:
+    """Return a component summed over all axes but one, as shares of its mass."""
+    others = tuple(axis for axis in range(part.ndim) if axis != mode)
+    curve: FloatArray = part.sum(axis=others) / (float(part.sum()) or 1.0)
+    return curve
 
 
 def _percent(share: float) -> str:

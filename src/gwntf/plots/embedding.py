@@ -1,11 +1,10 @@
-"""The samples in the plane."""
-
-from __future__ import annotations
+"""The samples in two dimensions."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import normalize
 
 from gwntf.backends import to_host
 from gwntf.core import FloatArray, InputError
@@ -13,8 +12,8 @@ from gwntf.data import as_real_array
 from gwntf.plots.checks import check_model
 from gwntf.plots.frames import check_axes, new_axes
 
-_LEGEND = 20
-"""Classes up to which there is a legend."""
+_MAX_LEGEND = 20
+"""Largest number of classes that are named in a legend."""
 
 
 def plot_embedding(
@@ -24,7 +23,7 @@ def plot_embedding(
     projection: Any = None,
     ax: Any = None,
 ) -> Any:
-    """Scatter samples in the plane, coloured by their class.
+    """Draw samples as points in two dimensions, coloured by their class.
 
     Parameters
     ----------
@@ -33,7 +32,7 @@ def plot_embedding(
     labels : (n,) array, optional
         Class of each sample, of any type that sorts; up to 20 classes are named in a legend.
     projection : callable or transformer, optional
-        How to come to two coordinates: a function from (n, R) to (n, 2), such as `flatten_embedding` (t-SNE), or an
+        Projection to two dimensions: a function from (n, R) to (n, 2), such as `flatten_embedding` (t-SNE), or an
         object with `fit_transform`. By default `principal_plane`.
     ax : matplotlib axes, optional
         Where to draw.
@@ -55,30 +54,31 @@ def plot_embedding(
     """
     check_axes(ax)
     embedding = _embedding(model_or_Z)
-    codes, names = _classes(labels, len(embedding))
+    if labels is not None and np.shape(labels) != (len(embedding),):
+        allowed = f"one label for each of the {len(embedding)} samples"
+        raise InputError("labels", f"shape {np.shape(labels)}", allowed)
     points = _project(embedding, principal_plane if projection is None else projection)
     ax = new_axes(ax)
-    if codes is None:
+    if labels is None:
         ax.scatter(*points.T, s=8, linewidths=0, color="C0")
     else:
-        cmap = "tab10" if len(names) <= 10 else "tab20" if len(names) <= _LEGEND else "nipy_spectral"
+        names, codes = np.unique(np.asarray(labels), return_inverse=True)
+        cmap = "tab10" if len(names) <= 10 else "tab20" if len(names) <= _MAX_LEGEND else "nipy_spectral"
         top = {"tab10": 9, "tab20": 19}.get(cmap, max(len(names) - 1, 1))
         drawn = ax.scatter(*points.T, c=codes, cmap=cmap, vmin=0, vmax=top, s=8, linewidths=0)
-        if len(names) <= _LEGEND:
+        if len(names) <= _MAX_LEGEND:
             handles, _ = drawn.legend_elements(num=list(range(len(names))))
-            ax.legend(
-                handles, names, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), frameon=False
-            )
+            texts = [str(name).replace("$", "\\$") for name in names]
+            place = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+            ax.legend(handles, texts, fontsize="small", frameon=False, **place)
     if projection is None:
-        ax.set_xlabel("principal component 1")
-        ax.set_ylabel("principal component 2")
-    ax.set_xticks([])
-    ax.set_yticks([])
+        ax.set(xlabel="principal component 1", ylabel="principal component 2")
+    ax.set(xticks=[], yticks=[])
     return ax
 
 
 def principal_plane(embedding: FloatArray) -> FloatArray:
-    """Two leading principal components of the rows scaled to length one; the largest coordinate of each is positive.
+    """Return two principal components of the rows scaled to length one; the largest coordinate of each is positive.
 
     Examples
     --------
@@ -87,19 +87,18 @@ def principal_plane(embedding: FloatArray) -> FloatArray:
     >>> principal_plane(np.random.default_rng(0).random((10, 4))).shape
     (10, 2)
     """
-    lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
-    rows = embedding / np.where(lengths > 0, lengths, 1)
+    rows = normalize(embedding.astype(np.float64))
     left, values, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
     points = np.zeros((len(rows), 2))
     kept = min(2, len(values))
     points[:, :kept] = left[:, :kept] * values[:kept]
     largest = points[np.abs(points).argmax(axis=0), [0, 1]]
-    turned: FloatArray = points * np.where(largest < 0, -1, 1)
-    return turned
+    signed: FloatArray = points * np.where(largest < 0, -1, 1)
+    return signed
 
 
 def flatten_embedding(embedding: FloatArray) -> FloatArray:
-    """Bring an embedding into the plane by t-SNE of its rows scaled to length one (always the same seed).
+    """Project an embedding to two dimensions by t-SNE of its rows scaled to length one, with a fixed seed.
 
     Examples
     --------
@@ -109,7 +108,6 @@ def flatten_embedding(embedding: FloatArray) -> FloatArray:
     (20, 2)
     """
     from sklearn.manifold import TSNE
-    from sklearn.preprocessing import normalize
 
     perplexity = min(30.0, max(1.0, (len(embedding) - 1) / 4))
     init = "pca" if min(embedding.shape) >= 2 else "random"
@@ -119,7 +117,7 @@ def flatten_embedding(embedding: FloatArray) -> FloatArray:
 
 
 def _embedding(model_or_Z: Any) -> FloatArray:
-    """Return the embedding that is meant, as float64."""
+    """Return the embedding of a model, or a given one, as float64."""
     if hasattr(model_or_Z, "get_params"):
         check_model(model_or_Z)
         return np.asarray(to_host(model_or_Z.embedding_), dtype=np.float64)
@@ -132,25 +130,14 @@ def _embedding(model_or_Z: Any) -> FloatArray:
     return values.astype(np.float64)
 
 
-def _classes(labels: Any, count: int) -> tuple[Any, list[str]]:
-    """Return the class of every sample as a number, and the names of the classes."""
-    if labels is None:
-        return None, []
-    values = np.asarray(labels)
-    if values.shape != (count,):
-        raise InputError("labels", f"shape {values.shape}", f"one label for each of the {count} samples")
-    names, codes = np.unique(values, return_inverse=True)
-    return codes, [str(name).replace("$", "\\$") for name in names]
-
-
 def _project(embedding: FloatArray, projection: Callable[[FloatArray], Any] | Any) -> FloatArray:
-    """Bring an embedding into the plane in the way that is asked for."""
+    """Project an embedding to two dimensions."""
     transform = getattr(projection, "fit_transform", projection)
     if not callable(transform):
         allowed = "a function from (n, R) to (n, 2) or an object with fit_transform"
         raise InputError("projection", repr(projection), allowed)
     points = np.asarray(transform(embedding), dtype=np.float64)
     if points.shape != (len(embedding), 2):
-        given = f"something that returns shape {points.shape}"
-        raise InputError("projection", given, f"something that returns shape {(len(embedding), 2)}")
+        returns = "a projection that returns shape"
+        raise InputError("projection", f"{returns} {points.shape}", f"{returns} {(len(embedding), 2)}")
     return points

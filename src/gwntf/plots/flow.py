@@ -1,15 +1,12 @@
-"""Where the mass of a sample went: arrows on an image, and the plan of one mode."""
-
-from __future__ import annotations
+"""Transport of one sample to its model: arrows on an image, and the plan of one mode."""
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gwntf.core import FloatArray, InputError
 from gwntf.plots.checks import check_model, check_sample
-from gwntf.plots.frames import check_axes, new_axes
+from gwntf.plots.frames import new_axes
 from gwntf.plots.transports import SampleTransport, check_mode, check_transported
 
 _TINY = np.finfo(np.float64).tiny
@@ -66,8 +63,7 @@ def plot_flow(
     >>> plot_flow(model, X[0], ax=Figure().subplots()).get_title().split()[0]
     'flow'
     """
-    check_axes(ax)
-    check_model(model)
+    check_model(model, ax)
     batch = check_sample(model, sample)
     order = _check_modes(modes, len(model.sample_shape_))
     if not 0 <= threshold <= 1:
@@ -82,12 +78,13 @@ def plot_flow(
     ax = new_axes(ax, (4.6, 4.8))
     ax.imshow(image, cmap=cmap, vmin=0, interpolation="nearest", alpha=0.5)
     _circles(ax, _summed(transport.model, order))
-    _arrows(ax, scale * np.array(moves), np.isfinite(moved) & (image >= threshold * image.max()))
+    rows, columns = np.nonzero(np.isfinite(moved) & (image >= threshold * image.max()))
+    down, across = (scale * move[rows, columns] for move in moves)
+    units = {"angles": "xy", "scale_units": "xy", "units": "xy", "scale": 1, "width": 0.08}
+    ax.quiver(columns, rows, across, down, color="C3", **units)
     mean = np.nansum(image * moved) / max(float(image[np.isfinite(moved)].sum()), _TINY)
+    ax.set(xticks=[], yticks=[], xlabel="grey: the sample; circles: its model")
     ax.set_title(f"flow of mass: {mean:.2f} pixels on average")
-    ax.set_xlabel("grey: the sample; circles: its model")
-    ax.set_xticks([])
-    ax.set_yticks([])
     return ax
 
 
@@ -125,8 +122,7 @@ def plot_plan(model: Any, sample: Any, *, mode: int = 1, cmap: str = "viridis", 
     >>> plot_plan(model, X[0], mode=2, ax=Figure().subplots()).get_xlabel()
     'place in the model'
     """
-    check_axes(ax)
-    check_model(model)
+    check_model(model, ax)
     batch = check_sample(model, sample)
     axis = check_mode(model, mode)
     plan = SampleTransport.of(model, batch).plan(axis)
@@ -136,11 +132,9 @@ def plot_plan(model: Any, sample: Any, *, mode: int = 1, cmap: str = "viridis", 
     top = float(plan.max()) or 1.0
     image = ax.imshow(plan, cmap=cmap, norm=LogNorm(1e-4 * top, top, clip=True), interpolation="nearest")
     ax.plot([-0.5, len(plan) - 0.5], [-0.5, len(plan) - 0.5], color="white", linestyle="--", linewidth=0.8)
-    ax.set_title(f"mass moved along axis {mode}")
-    ax.set_xlabel("place in the model")
-    ax.set_ylabel("place in the sample")
-    bar = ax.inset_axes([1.03, 0, 0.05, 1])
-    ax.figure.colorbar(image, cax=bar, label="mass")
+    title = f"mass moved along axis {mode}"
+    ax.set(title=title, xlabel="place in the model", ylabel="place in the sample")
+    ax.figure.colorbar(image, cax=ax.inset_axes([1.03, 0, 0.05, 1]), label="mass")
     return ax
 
 
@@ -156,23 +150,14 @@ def _circles(ax: Any, mass: FloatArray) -> None:
     ax.add_collection(circles, autolim=False)
 
 
-def _arrows(ax: Any, moves: FloatArray, shown: NDArray[np.bool_]) -> None:
-    """Draw an arrow from every pixel that is shown; `moves` are down and across, in pixels."""
-    rows, columns = np.nonzero(shown)
-    down, across = moves[:, shown]
-    units = {"angles": "xy", "scale_units": "xy", "units": "xy", "scale": 1, "width": 0.08}
-    ax.quiver(columns, rows, across, down, color="C3", **units)
-
-
 def _check_modes(modes: Any, order: int) -> tuple[int, int]:
     """Return the two axes of a sample, from zero, that make the image."""
-    allowed = f"two different axes of X from 1 to {order}"
     if order < 2:
-        raise InputError("sample", "one axis", "an image; for samples of one axis there is plot_plan")
+        raise InputError("sample", "one axis", "an image; use plot_plan for samples of one axis")
     pair = tuple(modes) if isinstance(modes, tuple | list) else ()
-    whole = len(pair) == 2 and all(isinstance(mode, int | np.integer) for mode in pair)
-    if not whole or pair[0] == pair[1] or not all(1 <= mode <= order for mode in pair):
-        raise InputError("modes", repr(modes), allowed)
+    valid = all(isinstance(mode, int | np.integer) and 1 <= mode <= order for mode in pair)
+    if not valid or len(pair) != 2 or pair[0] == pair[1]:
+        raise InputError("modes", repr(modes), f"two different axes of X from 1 to {order}")
     return int(pair[0]) - 1, int(pair[1]) - 1
 
 

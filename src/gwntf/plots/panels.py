@@ -1,21 +1,21 @@
-"""Single panels: each draws on one axes and returns it."""
-
-from __future__ import annotations
+"""Grids of images, the objective of a fit, and a page with both."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from gwntf.backends import to_host
 from gwntf.core import FloatArray, InputError
-from gwntf.plots.checks import check_model
+from gwntf.plots.checks import check_model, choose_components
 from gwntf.plots.frames import check_columns, new_axes
 
 
 def plot_images(
     images: FloatArray, *, columns: int | None = None, share_scale: bool = False, ax: Any = None
 ) -> Any:
-    """Lay images out on one canvas, left to right and top to bottom.
+    """Draw images in rows, left to right and top to bottom.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def plot_images(
     columns : int, optional
         Images per row, up to ten by default.
     share_scale : bool
-        Whether one grey scale serves all images.
+        Whether all images have the same grey scale.
     ax : matplotlib axes, optional
         Where to draw.
 
@@ -43,20 +43,30 @@ def plot_images(
     """
     if images.ndim != 3:
         raise InputError("images", f"shape {images.shape}", "shape (n, height, width)")
-    count, height, width = images.shape
+    count = len(images)
     columns = check_columns(columns, count)
     ax = new_axes(ax)
-    rows = math.ceil(count / columns)
-    canvas = np.full((rows * (height + 1) - 1, columns * (width + 1) - 1), np.nan)
-    tops = np.full(count, images.max()) if share_scale else images.max(axis=(1, 2))
-    for place, (image, top) in enumerate(zip(images, tops, strict=True)):
-        row, column = divmod(place, columns)
-        corner = (row * (height + 1), column * (width + 1))
-        canvas[corner[0] : corner[0] + height, corner[1] : corner[1] + width] = image / (top or 1)
+    tops = images.max() if share_scale else images.max(axis=(1, 2), keepdims=True)
+    scaled = images / np.where(tops == 0, 1, tops)
+    rows = [scaled[start : start + columns] for start in range(0, count, columns)]
+    canvas = mosaic(rows, columns, gap=(1, 1), fill=np.nan)
     ax.imshow(np.ones_like(canvas), cmap="Blues", vmin=0, vmax=5)  # lines between the images
     ax.imshow(canvas, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     ax.set_axis_off()
     return ax
+
+
+def mosaic(
+    rows: Sequence[Sequence[FloatArray] | FloatArray], columns: int, *, gap: tuple[int, int], fill: float
+) -> FloatArray:
+    """Return one array with rows of at most `columns` images of one shape, separated by `gap` pixels."""
+    height, width, *channels = rows[0][0].shape
+    down, across = height + gap[0], width + gap[1]
+    canvas = np.full((len(rows) * down - gap[0], columns * across - gap[1], *channels), fill)
+    for r, row in enumerate(rows):
+        for c, image in enumerate(row):
+            canvas[r * down : r * down + height, c * across : c * across + width] = image
+    return canvas
 
 
 def plot_objective(model: Any, *, ax: Any = None) -> Any:
@@ -73,13 +83,56 @@ def plot_objective(model: Any, *, ax: Any = None) -> Any:
     >>> plot_objective(model, ax=Figure().subplots()).get_title()
     'objective over 5 iterations'
     """
-    check_model(model)
+    check_model(model, ax)
     ax = new_axes(ax)
     curve = model.objective_curve_
     ax.plot(np.arange(len(curve)), curve, color="C0")
     ax.set_yscale("log" if curve.min() > 0 else "linear")
-    ax.set_xlabel("outer iteration")
-    ax.set_ylabel("objective F")
-    ax.set_title(f"objective over {model.n_iter_} iterations")
+    title = f"objective over {model.n_iter_} iterations"
+    ax.set(xlabel="outer iteration", ylabel="objective F", title=title)
     ax.grid(alpha=0.3)
     return ax
+
+
+def overview(model: Any, X: FloatArray, *, title: str | None = None) -> Any:
+    """Draw a page on a fitted model of images: components, samples with their reconstructions, objective.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Fitted to images, (n_samples, height, width).
+    X : (n, height, width) array
+        Samples to reconstruct; the first ten are shown.
+    title : str, optional
+        Title of the page.
+
+    Returns
+    -------
+    matplotlib figure
+
+    Examples
+    --------
+    >>> from gwntf import GWNTF
+    >>> from gwntf.datasets import load_digits_tensor
+    >>> from gwntf.plots import overview
+    >>> X, y = load_digits_tensor()
+    >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
+    >>> len(overview(model, X[:10]).axes)
+    3
+    """
+    check_model(model)
+    from matplotlib.figure import Figure
+
+    few = X[:10]
+    figure = Figure(figsize=(11, 5), layout="constrained")
+    rows = math.ceil(model.components_.shape[0] / 10)
+    grid = figure.add_gridspec(2, 2, width_ratios=[1.4, 1], height_ratios=[rows + 0.5, 2.5])
+    parts = to_host(model.components_)[choose_components(model, None)].reshape(-1, *model.sample_shape_)
+    plot_images(parts, ax=figure.add_subplot(grid[0, 0])).set_title("components")
+    pairs = np.concatenate([few, model.reconstruct(few)])
+    samples = plot_images(pairs, columns=len(few), ax=figure.add_subplot(grid[1, 0]))
+    samples.set_title("samples (top) and their reconstructions (bottom)")
+    plot_objective(model, ax=figure.add_subplot(grid[:, 1]))
+    if title:
+        figure.suptitle(title)
+    return figure

@@ -1,6 +1,4 @@
-"""Samples beside what the model makes of them."""
-
-from __future__ import annotations
+"""Samples beside their reconstructions."""
 
 import math
 from typing import Any
@@ -10,8 +8,8 @@ from numpy.typing import NDArray
 
 from gwntf.core import FloatArray
 from gwntf.plots.checks import check_model, check_samples
-from gwntf.plots.frames import check_axes, check_columns, divide, grid_size, new_axes
-from gwntf.plots.samples import as_picture, check_kind, draw, panel_shape
+from gwntf.plots.frames import check_columns, divide, grid_size, new_axes
+from gwntf.plots.samples import as_picture, check_kind, draw
 
 
 def plot_reconstructions(
@@ -25,8 +23,8 @@ def plot_reconstructions(
 ) -> NDArray[Any]:
     """Draw samples, and below each its reconstruction on the same scale.
 
-    Above a sample stands its place in X, above its reconstruction the relative error |x - x^| / |x| over the observed
-    entries. Entries that were not observed are marked in colour.
+    The title of a sample is its index in X, that of its reconstruction the relative error |x - x^| / |x| over the
+    observed entries. Missing entries are marked in colour.
 
     Parameters
     ----------
@@ -60,8 +58,7 @@ def plot_reconstructions(
     >>> plot_reconstructions(model, X[:6], ax=Figure().subplots()).shape
     (2, 6)
     """
-    check_axes(ax)
-    check_model(model)
+    check_model(model, ax)
     shape = tuple(model.sample_shape_)
     kind = check_kind(kind, shape)
     samples = check_samples(model, X)
@@ -70,33 +67,22 @@ def plot_reconstructions(
     errors = _relative_errors(samples, models)
     pictures = [as_picture(values.reshape(-1, *shape), kind) for values in (samples, models)]
     bands = math.ceil(len(samples) / columns)
-    frame = new_axes(ax, grid_size(2 * bands, columns, **panel_shape(kind, shape)))
+    frame = new_axes(ax, grid_size(2 * bands, columns, kind, shape))
     frame.set_title("samples, and below each its reconstruction")
-    panels = _pairs(divide(frame, 2 * bands, columns), len(samples), columns)
+    count = len(samples)
+    cells = [(2 * (k // columns) + below) * columns + k % columns for below in (0, 1) for k in range(count)]
+    panels = divide(frame, 2 * bands, columns, cells).reshape(2, count)
     for place, pair in enumerate(zip(*pictures, strict=True)):
         top = max(float(np.nanmax(values)) for values in pair)
-        for panel, values in zip(panels[:, place], pair, strict=True):
-            draw(panel, values, kind, top=top, cmap=cmap)
-        for panel, label in zip(
-            panels[:, place], (f"sample {place}", f"error {errors[place]:.2f}"), strict=True
-        ):
-            panel.set_title(label, fontsize="small", pad=2)
+        labels = (f"sample {place}", f"error {errors[place]:.2f}")
+        for panel, values, label in zip(panels[:, place], pair, labels, strict=True):
+            draw(panel, values, kind, label, top=top, cmap=cmap)
     return panels
-
-
-def _pairs(panels: NDArray[Any], count: int, columns: int) -> NDArray[Any]:
-    """Return the panels as (2, count), those above and those below, and remove the ones that stay empty."""
-    pairs = panels.reshape(-1, 2, columns).swapaxes(0, 1).reshape(2, -1)
-    for panel in pairs[:, count:].ravel():
-        panel.remove()
-    return pairs[:, :count]
 
 
 def _relative_errors(samples: FloatArray, models: FloatArray) -> FloatArray:
     """|x - x^| / |x| of every sample over its observed entries; the error itself where x is zero."""
     data, made = (values.reshape(len(values), -1) for values in (samples, models))
-    seen = ~np.isnan(data)
-    error = np.linalg.norm(np.where(seen, data - made, 0), axis=1)
-    size = np.linalg.norm(np.where(seen, data, 0), axis=1)
+    error, size = (np.sqrt(np.nansum(values**2, axis=1)) for values in (data - made, data))
     relative: FloatArray = error / np.where(size > 0, size, 1)
     return relative

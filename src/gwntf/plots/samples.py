@@ -1,6 +1,4 @@
-"""How one sample, or one component, is drawn: as an image, a colour image or a curve."""
-
-from __future__ import annotations
+"""Drawing one sample, or one component, as an image, a colour image or a curve."""
 
 from typing import Any
 
@@ -9,11 +7,11 @@ import numpy as np
 from gwntf.core import FloatArray, InputError
 
 MISSING = "#e8a79c"
-"""Colour of entries that were not observed."""
+"""Colour of missing entries."""
 
 
 def check_kind(kind: Any, shape: tuple[int, ...], *, along_axes: bool = False) -> str:
-    """Return how samples of that shape are drawn: as asked for, else as the first way that fits their shape.
+    """Return the kind of plot for samples of that shape: `kind`, by default the first one that is possible.
 
     One axis is a curve, and three of which the last has three entries are a colour image; two or more are an image, of
     which the further axes are averaged over, or are drawn along each of them (`along_axes`).
@@ -31,58 +29,46 @@ def check_kind(kind: Any, shape: tuple[int, ...], *, along_axes: bool = False) -
     return str(kind)
 
 
-def panel_shape(kind: str, shape: tuple[int, ...]) -> dict[str, float]:
-    """Return the inches across a panel for samples of that shape, and how many times as high as wide it is."""
-    if kind == "curve":
-        return {"width": 1.8, "ratio": 0.55}
-    return {"width": 1.1, "ratio": shape[0] / shape[1]}
-
-
 def as_picture(values: FloatArray, kind: str) -> FloatArray:
-    """Bring samples (n, ...) to what is drawn: images of more than two axes are means over the further ones.
+    """Return samples (n, ...) as drawn: images of more than two axes are means over the further ones.
 
-    Missing entries count in no mean; where all are missing, so is the mean.
+    Missing entries are ignored in means; where all are missing, so is the mean.
     """
     if kind != "image" or values.ndim == 3:
         return values
-    flat = values.reshape(*values.shape[:3], -1)
-    seen = ~np.isnan(flat)
-    total = np.where(seen, flat, 0).sum(axis=-1)
-    count = seen.sum(axis=-1)
-    means: FloatArray = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    flat = np.ma.masked_invalid(values.reshape(*values.shape[:3], -1))
+    means: FloatArray = flat.mean(axis=-1).filled(np.nan)
     return means
 
 
-def draw(panel: Any, values: FloatArray, kind: str, *, top: float, cmap: str) -> None:
-    """Draw one sample on a panel; `top` is the value at the upper end of the scale, NaN a gap."""
-    panel.set_xticks([])
-    panel.set_yticks([])
+def draw(panel: Any, values: FloatArray, kind: str, title: str, *, top: float, cmap: str) -> None:
+    """Draw one sample on a panel; `top` is the value at the upper end of the scale, NaN a missing entry."""
+    panel.set(xticks=[], yticks=[])
+    panel.set_title(title, fontsize="small", pad=2)
     top = top or 1.0
     if kind == "curve":
-        _curve(panel, values, top)
-        return
-    if kind == "rgb":
+        _draw_curve(panel, values, top)
+    elif kind == "rgb":
         panel.imshow(_colours(values / top), interpolation="nearest")
-        return
-    import matplotlib as mpl
+    else:
+        import matplotlib as mpl
 
-    colours = mpl.colormaps[cmap].with_extremes(bad=MISSING)
-    panel.imshow(np.ma.masked_invalid(values), cmap=colours, vmin=0, vmax=top, interpolation="nearest")
+        colours = mpl.colormaps[cmap].with_extremes(bad=MISSING)
+        panel.imshow(np.ma.masked_invalid(values), cmap=colours, vmin=0, vmax=top, interpolation="nearest")
 
 
-def _curve(panel: Any, values: FloatArray, top: float) -> None:
-    """Draw a line, and mark the places of missing entries."""
+def _draw_curve(panel: Any, values: FloatArray, top: float) -> None:
+    """Draw a line, and mark the positions of missing entries."""
     places = np.arange(len(values))
     for place in places[np.isnan(values)]:
         panel.axvspan(place - 0.5, place + 0.5, color=MISSING, linewidth=0)
     panel.fill_between(places, values, color="C0", alpha=0.25, linewidth=0)
     panel.plot(places, values, color="C0", linewidth=1.2)
-    panel.set_xlim(-0.5, len(values) - 0.5)
-    panel.set_ylim(0, 1.05 * top)
+    panel.set(xlim=(-0.5, len(values) - 0.5), ylim=(0, 1.05 * top))
 
 
 def _colours(values: FloatArray) -> FloatArray:
-    """Clip to what a screen shows, and paint pixels of which a channel is missing."""
+    """Clip colours to the range 0 to 1, and colour pixels of which a channel is missing."""
     from matplotlib.colors import to_rgb
 
     missing = np.isnan(values).any(axis=-1)

@@ -1,7 +1,5 @@
 """The curve of `model_selection.stability_curve`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,7 @@ from gwntf.plots.frames import new_axes
 
 
 def plot_stability(result: StabilityCurve, ax: Any = None) -> Any:
-    """Draw how far fits agree against the rank, and their reconstruction error on an axis of its own.
+    """Draw the agreement of fits against the rank, and their reconstruction error on a second axis.
 
     Lines are means over pairs of fits (over fits for the error), bands one standard deviation; a vertical line stands
     at `best_rank`.
@@ -49,24 +47,16 @@ def plot_stability(result: StabilityCurve, ax: Any = None) -> Any:
         _band(ax, result.ranks, result.label_agreement, "#dd8452", "s", "labels (adjusted Rand)"),
         _band(error_ax, result.ranks, result.reconstruction_err, "#999999", "", "reconstruction error"),
     ]
-    best = ax.axvline(result.best_rank, color="black", linewidth=1, linestyle="--")
-    best.set_label(f"best_rank = {result.best_rank}")
+    label = f"best_rank = {result.best_rank}"
+    best = ax.axvline(result.best_rank, color="black", linewidth=1, linestyle="--", label=label)
+    ax.set(xticks=result.ranks, xlabel="rank (n_components)", ylabel="agreement of fits")
     ax.set_ylim(min(0.0, float(result.label_agreement.min())), 1.03)
     error_ax.set_ylim(bottom=0)
-    ax.set_xticks(result.ranks)
-    ax.set_xlabel("rank (n_components)")
-    ax.set_ylabel("agreement of fits")
     error_ax.set_ylabel("relative reconstruction error", color="#777777")
     error_ax.tick_params(axis="y", colors="#777777")
     ax.grid(alpha=0.3)
-    ax.legend(
-        handles=[*lines, best],
-        fontsize="small",
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.16),
-        ncols=2,
-        frameon=False,
-    )
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 2}
+    ax.legend(handles=[*lines, best], fontsize="small", frameon=False, **place)
     return ax
 
 

@@ -1,6 +1,4 @@
-"""Panels that compare methods: bars, and curves over iterations."""
-
-from __future__ import annotations
+"""Comparisons of methods: bars, and curves over iterations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,16 +16,16 @@ def plot_bars(
     reference_name: str = "paper",
     ax: Any = None,
 ) -> Any:
-    """Draw one horizontal bar per method, with its deviation and a line at the figure to compare with.
+    """Draw one horizontal bar per method, with its deviation and a line at a reference value.
 
     Parameters
     ----------
     means : mapping of method to value
         Top to bottom in this order.
     deviations, references : mapping of method to value, optional
-        Length of the error bars; place of the lines. Methods may be absent.
+        Length of the error bars; position of the lines. Methods may be missing.
     reference_name : str
-        What the lines are, for the legend.
+        Name of the lines in the legend.
     ax : matplotlib axes, optional
         Where to draw.
 
@@ -48,18 +46,16 @@ def plot_bars(
     places = np.arange(len(names))[::-1]
     spread = [(deviations or {}).get(name, 0.0) for name in names]
     ax.barh(places, list(means.values()), xerr=spread, height=0.6, color="#4c72b0", capsize=2)
-    lines = references or {}
-    marked = [(place, lines[name]) for place, name in zip(places, names, strict=True) if name in lines]
-    for number, (place, value) in enumerate(marked):
-        label = reference_name if number == 0 else None
-        ax.plot([value, value], [place - 0.42, place + 0.42], color="#c44e52", linewidth=2.5, label=label)
-    ax.set_yticks(places, [_plain(name) for name in names])
+    known = references or {}
+    marked = [(place, known[name]) for place, name in zip(places, names, strict=True) if name in known]
+    if marked:
+        at, values = np.array(marked).T
+        ax.vlines(values, at - 0.42, at + 0.42, color="#c44e52", linewidth=2.5, label=reference_name)
+        place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
+        ax.legend(frameon=False, fontsize="small", **place)
+    ax.set_yticks(places, [_escape(name) for name in names])
     ax.set_xlim(0, 100)
     ax.grid(axis="x", alpha=0.3)
-    if marked:
-        ax.legend(
-            loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, frameon=False, fontsize="small"
-        )
     return ax
 
 
@@ -83,22 +79,15 @@ def plot_curves(
     """
     ax = new_axes(ax)
     for name, points in curves.items():
-        ax.plot(
-            *zip(*points, strict=True),
-            label=_plain(name),
-            marker="o" if len(points) < 20 else None,
-            markersize=3,
-        )
-    if logarithmic:
-        ax.set_yscale("log")
-    ax.set_xlabel(x_label)
-    ax.set_ylabel(y_label)
+        marker = "o" if len(points) < 20 else None
+        ax.plot(*zip(*points, strict=True), label=_escape(name), marker=marker, markersize=3)
+    ax.set(xlabel=x_label, ylabel=y_label, yscale="log" if logarithmic else "linear")
     ax.grid(alpha=0.3)
     ax.legend(fontsize="small")
     return ax
 
 
-def _plain(name: str) -> str:
-    """Shorten a name and keep matplotlib from reading it as mathematics."""
+def _escape(name: str) -> str:
+    """Shorten a name, and escape the character that begins formulas in matplotlib."""
     short = name if len(name) <= 24 else f"{name[:23]}…"
     return short.replace("$", "\\$")

@@ -1,7 +1,5 @@
 """The transport of one sample to its model, mode by mode."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +15,7 @@ _MAX_ITER, _TOL = 10_000, 1e-7
 
 
 def check_transported(model: Any, argument: str, given: Any, axes: Sequence[int]) -> None:
-    """Raise unless the loss of a model moves mass along one of the axes of a sample, counted from zero."""
+    """Raise unless the loss of a model transports mass along one of the axes of a sample, counted from zero."""
     if not hasattr(model, "costs_"):
         name = f"{type(model).__name__}, whose loss transports nothing"
         raise InputError("model", name, "a model with a transport loss")
@@ -30,7 +28,7 @@ def check_transported(model: Any, argument: str, given: Any, axes: Sequence[int]
 
 
 def check_mode(model: Any, mode: Any) -> int:
-    """Return the axis of a sample, from zero, that an axis of X is, and along which there is one plan."""
+    """Return an axis of X, along which mass is transported, as an axis of a sample, counted from zero."""
     count = len(model.factors_) - 1
     if not isinstance(mode, int | np.integer) or not 1 <= mode <= count:
         allowed = f"an axis of X from 1 to {count} (one sample has no fibers along the samples)"
@@ -46,32 +44,20 @@ def _joint(costs: Sequence[Any], shape: Sequence[int]) -> bool:
 
 @dataclass(frozen=True)
 class SampleTransport:
-    """One sample and its model in normalised scale, and the costs by which the loss compares them.
-
-    Attributes
-    ----------
-    values, model : arrays of the shape of one sample
-        Zero where nothing was observed.
-    costs : tuple of cost or None
-        One per axis of a sample, or one between all its entries.
-    distance : Distance
-        reg, alpha, beta.
-    """
+    """One sample and its model in normalised scale, zero for missing entries, and the costs of the loss."""
 
     values: FloatArray
     model: FloatArray
-    costs: tuple[Any, ...]
-    distance: Distance
+    costs: tuple[Any, ...]  # one per axis of a sample, None for none, or one between all its entries
+    distance: Distance  # reg, alpha, beta
 
     @classmethod
-    def of(cls, model: Any, batch: FloatArray) -> SampleTransport:
-        """Embed an X of one sample with the model, and take what the plans need."""
+    def of(cls, model: Any, batch: FloatArray) -> "SampleTransport":
+        """Embed an X of one sample with the model; return both with the costs of the loss."""
         shape = tuple(model.sample_shape_)
         made = model.inverse_transform(model.transform(batch)).reshape(shape).astype(np.float64)
         scaled, _ = as_data(batch, name="sample", missing=model.missing).normalised(model.sample_norm)
-        tensor = scaled.dense_block
-        if tensor is None:
-            raise RuntimeError("a sample that is not dense")
+        tensor: Any = scaled.dense_block
         if tensor.observed is not None:
             made = np.where(tensor.observed.reshape(shape), made, 0)
         distance = Distance(model.reg, model.reg_m_data, model.reg_m_model, _MAX_ITER, _TOL)

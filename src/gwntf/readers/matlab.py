@@ -1,38 +1,94 @@
-"""MATLAB's .mat files and HDF5 files."""
+"""MATLAB's .mat files and HDF5 files, which `isolated` reads in a child process."""
 
-from __future__ import annotations
-
+import json
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from gwntf.readers.guard import read_apart
+import numpy as np
+
+from gwntf.core import DataError
 from gwntf.readers.numpy_files import build_sparse
-from gwntf.readers.samples import Samples, Wanted, require
+from gwntf.readers.samples import Samples, require
 
-_MAGIC = b"\x89HDF\r\n\x1a\n"
+_TIMEOUT = 60.0
+_BYTES_PER_SECOND = 1e6
+"""The timeout grows with the file: this is the slowest reading speed that is waited for."""
+
+_HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+
+_FOLDER = Path(__file__).parent
+
+CHILD_CODE = f"""
+import sys, types
+for name, folder in [("gwntf", {str(_FOLDER.parent)!r}), ("gwntf.readers", {str(_FOLDER)!r})]:
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [folder]
+from gwntf.readers.isolated import main
+main()
+"""
+"""Runs `isolated` below empty parent packages: importing the real ones would take a second."""
 
 
-def read_mat(path: Path, wanted: Wanted) -> Samples:
+def read_mat(path: Path, max_bytes: int, *, key: str | None = None, labels: str | None = None) -> Samples:
     """Read variables of a MATLAB file: SciPy reads versions up to 7, h5py version 7.3."""
     with path.open("rb") as file:
         start = file.read(1024)
-    return _read(path, wanted, "hdf5" if _MAGIC in (start[:8], start[512:520]) else "mat5")
+    if _HDF5_MAGIC in (start[:8], start[512:520]):
+        return read_hdf5(path, max_bytes, key=key, labels=labels)
+    return _as_samples(read_isolated("mat5", path, key, labels, max_bytes))
 
 
-def read_hdf5(path: Path, wanted: Wanted) -> Samples:
+def read_hdf5(path: Path, max_bytes: int, *, key: str | None = None, labels: str | None = None) -> Samples:
     """Read datasets of an HDF5 file."""
-    return _read(path, wanted, "hdf5")
+    require("h5py", path)
+    return _as_samples(read_isolated("hdf5", path, key, labels, max_bytes))
 
 
-def _read(path: Path, wanted: Wanted, task: str) -> Samples:
-    if task == "hdf5":
-        require("h5py", path)
-    arrays = read_apart(task, path, wanted.key, wanted.labels, wanted.max_bytes)
-    X = arrays["X"] if "X" in arrays else _sparse(arrays)
-    return Samples(X, arrays.get("labels"))
-
-
-def _sparse(arrays: dict[str, object]) -> object:
+def _as_samples(arrays: dict[str, Any]) -> Samples:
+    if "X" in arrays:
+        return Samples(arrays["X"], arrays.get("labels"))
     from scipy.sparse import csc_array
 
-    names = ("data", "indices", "indptr", "shape")
-    return build_sparse(csc_array, {name: arrays[f"X.{name}"] for name in names})  # type: ignore[misc]
+    parts = {name: arrays[f"X.{name}"] for name in ("data", "indices", "indptr", "shape")}
+    return Samples(build_sparse(csc_array, parts), arrays.get("labels"))
+
+
+def read_isolated(
+    reader: str, path: Path, key: str | None, labels: str | None, max_bytes: int
+) -> dict[str, Any]:
+    """Read arrays of a file in a child process; a crash or a hang there raises a DataError here.
+
+    `reader` is a key of `isolated.READERS`. Returns "X" and, where they were asked for, "labels"; of a sparse matrix
+    the parts "X.data", "X.indices", "X.indptr" and "X.shape".
+    """
+    with TemporaryDirectory(prefix="gwntf-") as folder:
+        request = {"reader": reader, "folder": folder, "path": str(path.resolve()), "key": key}
+        answer = _run_child(path, json.dumps({**request, "labels": labels, "max_bytes": max_bytes}))
+        if "refused" in answer:
+            raise DataError(f"{path} {answer['refused']}.")
+        if "arrays" not in answer:
+            raise DataError(f"{path} could not be read ({answer.get('failed')}): is the file complete?")
+        return {name: np.load(f"{folder}/{name}.npy", allow_pickle=False) for name in answer["arrays"]}
+
+
+def _run_child(path: Path, request: str) -> dict[str, Any]:
+    timeout = _TIMEOUT + path.stat().st_size / _BYTES_PER_SECOND
+    try:
+        done = subprocess.run(  # noqa: S603 - this interpreter, our own code
+            [sys.executable, "-P", "-W", "ignore", "-c", CHILD_CODE],
+            input=request,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=timeout,
+            cwd=_FOLDER,
+        )
+        answer: dict[str, Any] = json.loads(done.stdout)
+    except subprocess.TimeoutExpired as error:
+        raise DataError(f"{path} was not read within {timeout:.0f} s: it is damaged.") from error
+    except ValueError as error:
+        reason = f"the library that reads it crashed (exit code {done.returncode})"
+        raise DataError(f"{path} is damaged: {reason}.") from error
+    return answer

@@ -1,10 +1,9 @@
-"""Which reader reads what."""
+"""The reader of each format, and `read_data`, which chooses among them."""
 
-from __future__ import annotations
-
+import inspect
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,36 +11,29 @@ import numpy as np
 
 from gwntf.core import DataError, InputError
 from gwntf.data import check_sample_shape
-from gwntf.readers.apart import NUMBERS, RefusedError
-from gwntf.readers.images import SUFFIXES, read_images
+from gwntf.readers import images
+from gwntf.readers.limits import NUMERIC_KINDS, RefusedError
 from gwntf.readers.matlab import read_hdf5, read_mat
 from gwntf.readers.numpy_files import read_npy, read_npz
-from gwntf.readers.samples import Samples, Wanted, as_labels, reading
+from gwntf.readers.samples import Samples, as_labels, read_errors
 from gwntf.readers.tables import read_csv, read_parquet
 from gwntf.readers.zarr_store import read_zarr
 
-
-@dataclass(frozen=True)
-class Format:
-    """A reader, and which arguments beyond the path have a meaning for it."""
-
-    read: Callable[[Path, Wanted], Samples]
-    takes: frozenset[str]
-
-
-_NAMED = frozenset({"key", "labels"})
-_FOLDER = Format(read_images, frozenset({"size", "color"}))
-FORMATS: dict[str, Format] = {
-    ".npy": Format(read_npy, frozenset({"labels", "lazy"})),
-    ".npz": Format(read_npz, _NAMED),
-    ".mat": Format(read_mat, _NAMED),
-    ".h5": Format(read_hdf5, _NAMED),
-    ".hdf5": Format(read_hdf5, _NAMED),
-    ".csv": Format(read_csv, frozenset({"labels"})),
-    ".parquet": Format(read_parquet, frozenset({"labels"})),
-    ".zarr": Format(read_zarr, _NAMED | {"lazy"}),
+FORMATS: dict[str, Callable[..., Samples]] = {
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".mat": read_mat,
+    ".h5": read_hdf5,
+    ".hdf5": read_hdf5,
+    ".csv": read_csv,
+    ".parquet": read_parquet,
+    ".zarr": read_zarr,
 }
-"""Formats by the ending of a path; any other folder is one of images."""
+"""Readers by the suffix of a path; any other folder is read as one of images.
+
+A reader takes a path, the largest number of bytes of an array, and as keywords those options of `read_data` that
+apply to its format.
+"""
 
 
 def read_data(
@@ -59,7 +51,7 @@ def read_data(
     """Read samples from a file or a folder of images.
 
     Nothing in a file is unpickled, evaluated, unpacked to disk or followed to other files, and no array is allocated
-    that its file cannot hold. Whatever is wrong with a file is a `DataError` that names it.
+    that its file cannot contain. Any fault of a file raises a `DataError` that names it.
 
     Parameters
     ----------
@@ -101,65 +93,49 @@ def read_data(
     >>> data.X.shape, data.labels
     ((5, 3, 4), array([0, 1, 2, 3, 4]))
     """
-    place = Path(path)
-    chosen = _format(place)
-    wanted = Wanted(key, labels, size, color, lazy, default_memory() if max_bytes is None else max_bytes)
-    _check_arguments(place, chosen, wanted)
-    with reading(place):
-        samples = chosen.read(place, wanted)
-        X = _turned(samples.X, sample_axis, lazy=lazy)
+    place, suffix = Path(path), Path(path).suffix.lower()
+    reader = _choose_reader(place, suffix)
+    options = {"key": key, "labels": labels, "size": size, "color": color or None, "lazy": lazy or None}
+    given = {name: value for name, value in options.items() if value is not None}
+    accepted = [name for name in options if name in inspect.signature(reader).parameters]
+    for name, value in given.items():
+        if name not in accepted:
+            raise InputError(name, repr(value), f"nothing for {place}, which takes {', '.join(accepted)}")
+    limit = default_memory() if max_bytes is None else max_bytes
+    if limit < 1:
+        raise InputError("max_bytes", str(limit), "at least 1")
+    with read_errors(place):
+        samples = reader(place, limit, **given)
+        X = _samples_first(samples.X, sample_axis, lazy=lazy)
         known = samples.labels
         if known is not None:
             known = as_labels(known, X.shape[0], labels or "subfolders")
     if sample_shape is not None:
-        X = _folded(X, tuple(sample_shape), column_major=place.suffix.lower() == ".mat", lazy=lazy)
+        X = _fold(X, tuple(sample_shape), column_major=suffix == ".mat", lazy=lazy)
     return replace(samples, X=X, labels=known)
 
 
 def default_memory() -> int:
-    """Half of the machine's memory; 4 GB where it cannot be told."""
+    """Return half of the machine's memory in bytes; 4 GB where it is unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (AttributeError, ValueError, OSError):
         return 2**32
 
 
-def _format(path: Path) -> Format:
-    """Choose the reader, or say what is missing."""
+def _choose_reader(path: Path, suffix: str) -> Callable[..., Samples]:
     if not path.exists():
         raise DataError(f"{path} does not exist.")
-    chosen = FORMATS.get(path.suffix.lower())
-    if path.is_dir() and (chosen is None or path.suffix.lower() != ".zarr"):
-        return _FOLDER
-    if chosen is None:
-        hint = (
-            "put images into a folder and give its path" if path.suffix.lower() in SUFFIXES else "convert it"
-        )
-        raise DataError(f"{path} is of no format that is read ({', '.join(FORMATS)}, a folder): {hint}.")
-    return chosen
+    if path.is_dir() and suffix != ".zarr":
+        return images.read_images
+    if suffix in FORMATS:
+        return FORMATS[suffix]
+    hint = "put images into a folder and give its path" if suffix in images.FORMATS else "convert it"
+    raise DataError(f"{path} has an unknown format; expected {', '.join(FORMATS)} or a folder: {hint}.")
 
 
-def _check_arguments(path: Path, chosen: Format, wanted: Wanted) -> None:
-    """Refuse what has no meaning for the format, rather than leave it unheard."""
-    given = {
-        "key": wanted.key is not None,
-        "labels": wanted.labels is not None,
-        "size": wanted.size is not None,
-        "color": wanted.color,
-        "lazy": wanted.lazy,
-    }
-    for name, set_by_user in given.items():
-        if set_by_user and name not in chosen.takes:
-            takes = ", ".join(sorted(chosen.takes))
-            raise InputError(name, repr(getattr(wanted, name)), f"nothing for {path}, which takes {takes}")
-    if wanted.size is not None and min(wanted.size) < 1:
-        raise InputError("size", str(wanted.size), "a height and a width of at least 1")
-    if wanted.max_bytes < 1:
-        raise InputError("max_bytes", str(wanted.max_bytes), "at least 1")
-
-
-def _turned(X: Any, axis: int, *, lazy: bool) -> Any:
-    """Bring the samples to the first axis and numbers into the machine's byte order."""
+def _samples_first(X: Any, axis: int, *, lazy: bool) -> Any:
+    """Move the axis of the samples to the front and convert to the native byte order; lazy arrays stay as they are."""
     order = len(X.shape)
     if not -order <= axis < order:
         raise InputError("sample_axis", str(axis), f"an axis of the array of shape {X.shape}")
@@ -171,13 +147,13 @@ def _turned(X: Any, axis: int, *, lazy: bool) -> Any:
         X = X.T if hasattr(X, "tocsr") else np.moveaxis(X, axis, 0)
     if hasattr(X, "tocsr"):
         return X.tocsr()
-    if X.dtype.kind not in NUMBERS:
-        raise RefusedError(f"holds entries of type {X.dtype}, not numbers")
+    if X.dtype.kind not in NUMERIC_KINDS:
+        raise RefusedError(f"has entries of type {X.dtype}, not numbers")
     return np.ascontiguousarray(X, dtype=X.dtype.newbyteorder("="))
 
 
-def _folded(X: Any, shape: tuple[int, ...], *, column_major: bool, lazy: bool) -> Any:
-    """Fold rows; MATLAB counts down the columns of an image."""
+def _fold(X: Any, shape: tuple[int, ...], *, column_major: bool, lazy: bool) -> Any:
+    """Fold rows into samples of a shape, column by column for MATLAB."""
     if lazy or hasattr(X, "tocsr"):
         given = f"{shape} for data that are {'not read' if lazy else 'sparse'}"
         raise InputError("sample_shape", given, "None: give it to the estimator")

@@ -1,6 +1,4 @@
-"""What every reader returns, and what it is asked for."""
-
-from __future__ import annotations
+"""The result of every reader, and the checks and errors that readers share."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,23 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gwntf.core import DataError, GwntfError, MissingLibraryError
-from gwntf.readers.apart import NUMBERS, RefusedError
+from gwntf.readers.limits import NUMERIC_KINDS, RefusedError
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Data of a user, samples first.
+    """Data read from a file or folder, samples first.
 
     Attributes
     ----------
     X : array of shape (n_samples, ...)
-        A NumPy array; a SciPy sparse array where the file held one; with ``lazy=True`` a memory map or a zarr array.
+        A NumPy array, a SciPy sparse array where the file has one; with ``lazy=True`` a memory map or a zarr array.
     labels : (n_samples,) array or None
         Class of each sample, whole numbers or strings, where they were asked for or are names of subfolders.
     names : tuple of str or None
-        Of the samples: paths of images within their folder.
+        Names of the samples: paths of images within their folder.
     note : str
-        What a user should know about the reading, for example how many files were left out.
+        A remark for the user, for example how many files were skipped.
     """
 
     X: Any
@@ -38,21 +36,9 @@ class Samples:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What a reader is asked for; `read.read_data` documents each."""
-
-    key: str | None
-    labels: str | None
-    size: tuple[int, int] | None
-    color: bool
-    lazy: bool
-    max_bytes: int
-
-
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn whatever a library makes of a damaged file into an error of ours that names the file."""
+def read_errors(path: Path) -> Iterator[None]:
+    """Turn any exception that a damaged file causes into a DataError that names the file."""
     try:
         yield
     except RefusedError as reason:
@@ -60,26 +46,26 @@ def reading(path: Path) -> Iterator[None]:
     except GwntfError:
         raise
     except MemoryError as error:
-        raise DataError(f"{path} could not be read: the memory was too small for it.") from error
+        raise DataError(f"{path} could not be read: there is not enough memory.") from error
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"[:300]
-        raise DataError(f"{path} could not be read ({told}): is the file whole?") from error
+        message = f"{type(error).__name__}: {error}"[:300]
+        raise DataError(f"{path} could not be read ({message}): is the file complete?") from error
 
 
 def require(library: str, path: Path) -> None:
-    """Raise a clear error where the library for a format is not installed."""
+    """Raise an error that says what to install, unless the library for a format is installed."""
     if find_spec(library) is None:
         extra = "zarr" if library == "zarr" else "io"
         raise MissingLibraryError(f"{path} needs {library}: pip install 'gwntf[{extra}]'")
 
 
 def as_labels(values: Any, n_samples: int, what: str) -> NDArray[Any]:
-    """Check labels: one for each sample, whole numbers or strings."""
+    """Return labels as an array of integers or strings, one for each sample; `what` names them in errors."""
     labels = np.asarray(values)
     labels = labels.ravel() if labels.size == max(labels.shape, default=0) else labels
     if labels.dtype.kind == "S":
         labels = np.char.decode(labels, "utf-8", "replace")
-    if labels.dtype.kind not in NUMBERS + "U":
+    if labels.dtype.kind not in NUMERIC_KINDS + "U":
         raise RefusedError(f"has labels ({what}) of type {labels.dtype}; expected whole numbers or strings")
     if labels.shape != (n_samples,):
         raise RefusedError(f"has labels ({what}) of shape {labels.shape} for {n_samples} samples")

@@ -1,77 +1,50 @@
-"""What data look like before anything is done with them."""
+"""Range and counts of the entries of an array, before a fit."""
 
-from __future__ import annotations
-
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-_ENTRIES = 2**22
+_BLOCK_ENTRIES = 2**22
 
 
-@dataclass(frozen=True)
+@dataclass
 class Summary:
-    """Shape, type and values of an array; the range is over entries that are finite.
-
-    Attributes
-    ----------
-    shape, dtype
-        Of the array.
-    sparse : bool
-        Whether only some entries are stored.
-    smallest, largest : float
-        Finite entries; NaN where there are none.
-    zeros, missing, infinite, negative : int
-        Entries that are 0, NaN, infinite or below 0.
-    entries : int
-        All entries.
-    """
+    """Shape and type of an array, range of its finite entries, and numbers of entries that are 0, NaN and so on."""
 
     shape: tuple[int, ...]
     dtype: str
-    sparse: bool
-    smallest: float
-    largest: float
-    zeros: int
-    missing: int
-    infinite: int
-    negative: int
-    entries: int
+    sparse: bool  # whether it is a SciPy sparse array
+    smallest: float = math.nan  # NaN without finite entries
+    largest: float = math.nan
+    zeros: int = 0
+    missing: int = 0  # NaN
+    infinite: int = 0
+    negative: int = 0
+    entries: int = 0  # all of them
 
 
 def summarise(X: Any) -> Summary:
-    """Look at every entry, a block of samples at a time, of an array that may lie on disk."""
-    shape = tuple(int(length) for length in X.shape)
-    entries = int(np.prod([float(length) for length in shape]))
-    if hasattr(X, "tocsr"):
-        parts = [np.asarray(X.data)]
-        zeros = entries - X.nnz
-    else:
-        rows = max(1, _ENTRIES * shape[0] // max(1, entries))
-        parts = (np.asarray(X[start : start + rows]) for start in range(0, shape[0], rows))  # type: ignore[assignment]
-        zeros = 0
-    smallest, largest, missing, infinite, negative = np.inf, -np.inf, 0, 0, 0
-    for part in parts:
-        finite = part[np.isfinite(part)]
-        missing += int(np.isnan(part).sum())
-        infinite += int(np.isinf(part).sum())
-        zeros += int((finite == 0).sum())
-        negative += int((finite < 0).sum())
+    """Return the summary of an array, read in blocks of samples where it is on disk."""
+    shape = tuple(map(int, X.shape))
+    found = Summary(shape, str(X.dtype), hasattr(X, "tocsr"), entries=math.prod(shape))
+    blocks: Iterable[Any] = [X.data] if found.sparse else _blocks(X, found.entries)
+    if found.sparse and X.nnz < found.entries:
+        found.zeros, found.smallest, found.largest = found.entries - X.nnz, 0.0, 0.0
+    for block in map(np.asarray, blocks):
+        finite = block[np.isfinite(block)]
+        found.missing += int(np.isnan(block).sum())
+        found.infinite += int(np.isinf(block).sum())
+        found.zeros += int((finite == 0).sum())
+        found.negative += int((finite < 0).sum())
         if finite.size:
-            smallest, largest = min(smallest, float(finite.min())), max(largest, float(finite.max()))
-    if hasattr(X, "tocsr") and entries > X.nnz:
-        smallest, largest = min(smallest, 0.0), max(largest, 0.0)
-    found = smallest <= largest
-    return Summary(
-        shape,
-        str(X.dtype),
-        hasattr(X, "tocsr"),
-        smallest if found else np.nan,
-        largest if found else np.nan,
-        zeros,
-        missing,
-        infinite,
-        negative,
-        entries,
-    )
+            found.smallest = float(np.fmin(found.smallest, finite.min()))
+            found.largest = float(np.fmax(found.largest, finite.max()))
+    return found
+
+
+def _blocks(X: Any, entries: int) -> Iterable[Any]:
+    rows = max(1, _BLOCK_ENTRIES * X.shape[0] // max(1, entries))
+    return (X[start : start + rows] for start in range(0, X.shape[0], rows))

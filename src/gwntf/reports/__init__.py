@@ -1,7 +1,7 @@
 """Self-contained HTML reports.
 
-May import `plots`, `experiments` and everything below. Start with `page`, the skeleton that every report
-shares; `table_report` shows a table of methods, `model_report` one model.
+May import `plots`, `experiments` and everything below. Start with `page`, the HTML that every report
+is made of; `table_report` shows a table of methods, `model_report` one model.
 """
 
 from gwntf.reports.model_report import ending, model_report, set_parameters

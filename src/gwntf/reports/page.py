@@ -1,10 +1,8 @@
-"""The skeleton of a report: one HTML file with styles and pictures inside, readable on a phone."""
-
-from __future__ import annotations
+"""The HTML of a report: one file with styles and pictures inside, readable on a phone."""
 
 import base64
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -29,7 +27,7 @@ pre { overflow-x: auto; background: #f5f5f8; padding: .6rem; font-size: .85rem; 
 
 
 def page(title: str, sections: Sequence[str]) -> str:
-    """Return a whole HTML document; `sections` are HTML, the title is text."""
+    """Return an HTML document; `sections` are HTML, the title is text."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -49,7 +47,7 @@ def paragraph(text: str) -> str:
 
 
 def preformatted(text: str) -> str:
-    """Return text as it stands."""
+    """Return text with its line breaks and spaces."""
     return f"<pre>{escape(text)}</pre>"
 
 
@@ -68,21 +66,15 @@ def cell(text: str, note: str = "", *, best: bool = False) -> str:
     return f"<td{kind}>{escape(text)}{small}</td>"
 
 
-def picture(draw: Callable[[Any], None], caption: str, *, size: tuple[float, float]) -> str:
-    """Return a picture as part of the file.
-
-    Parameters
-    ----------
-    draw : callable
-        Gets an empty matplotlib figure to draw on.
-    caption : str
-        Text below, and what a reader who cannot see the picture is told.
-    size : (width, height) in inches
-    """
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty matplotlib figure of that size in inches."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size, layout="constrained")
-    draw(figure)
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def picture(figure: Any, caption: str) -> str:
+    """Return a matplotlib figure as part of the file; the caption is also its description for screen readers."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110)
     data = base64.b64encode(buffer.getvalue()).decode("ascii")

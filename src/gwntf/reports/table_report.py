@@ -1,6 +1,4 @@
-"""The report of a table: figures beside the paper's, charts, and a look inside every method."""
-
-from __future__ import annotations
+"""The report of a table: scores beside the published ones, charts, and a model of every method."""
 
 import json
 from collections.abc import Mapping
@@ -9,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from gwntf.evaluation import SCORES
-from gwntf.experiments import Cell, TableSummary
+from gwntf.experiments import TableSummary
 from gwntf.plots import flatten_embedding, plot_bars, plot_curves, plot_embedding, plot_images
-from gwntf.reports.page import cell, html_table, page, paragraph, picture, preformatted, section
+from gwntf.reports.page import cell, html_table, new_figure, page, paragraph, picture, preformatted, section
 
 Pictures = Mapping[str, Mapping[str, Any]]
 
@@ -24,63 +22,56 @@ def table_report(summary: TableSummary, pictures: Pictures) -> str:
     summary : TableSummary
         The table.
     pictures : mapping of method to arrays
-        What was kept of the first run of each factorization; methods may be absent.
+        Arrays of the first run of each factorization (`experiments.runner.first_pictures`); methods may be missing.
     """
     sections = [
         paragraph(f"{summary.legend} Each k-means had {summary.table.kmeans_starts} restarts."),
         section("Scores", _scores(summary), paragraph(_LEGEND)),
-        section("Charts", picture(lambda figure: _bars(figure, summary), _BARS, size=(10, 7))),
+        section("Charts", picture(_bars(new_figure(10, 7), summary), _BARS)),
     ]
     if summary.on_the_way:
-        drawn = picture(lambda figure: _on_the_way(figure, summary), _ON_THE_WAY, size=(10, 6))
-        sections.append(section("Scores on the way", drawn))
+        curves = picture(_score_curves(new_figure(10, 6), summary), _SCORE_CURVES)
+        sections.append(section("Scores during the fit", curves))
     if pictures:
-        drawn = picture(lambda figure: _objectives(figure, pictures), _OBJECTIVES, size=(9, 4))
-        sections.append(section("Objective", drawn))
+        sections.append(section("Objective", picture(_objectives(pictures), _OBJECTIVES)))
         sections.append(section("Inside the methods", *[_inside(name, pictures[name]) for name in pictures]))
-    sections.append(section("Settings and versions", *_settings(summary)))
+    methods = {method.name: dict(method.params) for method in summary.table.methods}
+    settings = preformatted(json.dumps(methods, indent=1, sort_keys=True))
+    versions = preformatted("\n".join(f"{name} {value}" for name, value in summary.environment.items()))
+    sections.append(section("Settings and versions", settings, versions))
     return page(summary.table.title, sections)
 
 
 def summary_chart(summary: TableSummary) -> Any:
-    """Return a figure of the table: scores on the way where they were taken, else bars."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 6.5), layout="constrained")
-    draw = _on_the_way if summary.on_the_way else _bars
-    draw(figure, summary)
+    """Return a figure of the table: scores during the fit where there are any, else bars."""
+    draw = _score_curves if summary.on_the_way else _bars
+    figure = draw(new_figure(10, 6.5), summary)
     figure.suptitle(summary.table.title.replace("$", "\\$"))
     return figure
 
 
 _LEGEND = (
-    "Mean and standard deviation of a run; below it the figure in print and our difference from it. The best "
+    "Mean and standard deviation of a run; below it the published score and the difference from it. The best "
     "mean of each column is marked."
 )
-_BARS = "Means (bars), standard deviation of a run (whiskers) and the figure in print (red lines)."
-_ON_THE_WAY = "Scores of the embedding after so many outer iterations, means over the runs."
+_BARS = "Means (bars), standard deviation of a run (whiskers) and the published score (red lines)."
+_SCORE_CURVES = "Scores of the embedding by outer iteration, means over the runs."
 _OBJECTIVES = "Objective of the first run, as a share of its value at the start."
 
 
 def _scores(summary: TableSummary) -> str:
     best = {score: summary.best(score) for score in SCORES}
-    rows = [
-        [
-            cell(method),
-            *[_score_cell(one, best[score] == method) for score, one in cells.items()],
-            cell(f"{summary.seconds[method]:.1f}"),
-        ]
-        for method, cells in summary.rows.items()
-    ]
+    rows = []
+    for method, cells in summary.rows.items():
+        row = [cell(method)]
+        for score, one in cells.items():
+            note = "" if one.paper is None else f"paper {one.paper:.2f}, {one.difference:+.2f}"
+            row.append(cell(f"{one.mean:.2f} ± {one.deviation:.2f}", note, best=best[score] == method))
+        rows.append([*row, cell(f"{summary.seconds[method]:.1f}")])
     return html_table(["method", *SCORES, "seconds per run"], rows)
 
 
-def _score_cell(one: Cell, best: bool) -> str:
-    note = "" if one.paper is None else f"paper {one.paper:.2f}, {one.difference:+.2f}"
-    return cell(f"{one.mean:.2f} ± {one.deviation:.2f}", note, best=best)
-
-
-def _bars(figure: Any, summary: TableSummary) -> None:
+def _bars(figure: Any, summary: TableSummary) -> Any:
     for ax, score in zip(figure.subplots(2, 2).ravel(), SCORES, strict=True):
         cells = {method: row[score] for method, row in summary.rows.items()}
         plot_bars(
@@ -90,57 +81,44 @@ def _bars(figure: Any, summary: TableSummary) -> None:
             ax=ax,
         )
         ax.set_title(score)
+    return figure
 
 
-def _on_the_way(figure: Any, summary: TableSummary) -> None:
+def _score_curves(figure: Any, summary: TableSummary) -> Any:
     for ax, score in zip(figure.subplots(2, 2).ravel(), SCORES, strict=True):
         curves = {method: scores[score] for method, scores in summary.on_the_way.items()}
         plot_curves(curves, x_label="outer iteration", y_label=score, ax=ax)
         ax.set_xscale("log")
+    return figure
 
 
-def _objectives(figure: Any, pictures: Pictures) -> None:
-    curves = {}
-    for name, arrays in pictures.items():
-        curve = arrays["objective_curve"]
-        curves[name] = [(float(k), float(value / abs(curve[0]))) for k, value in enumerate(curve)]
-    lowest = min(value for points in curves.values() for _, value in points)
-    plot_curves(
-        curves,
-        x_label="outer iteration",
-        y_label="F / F at the start",
-        logarithmic=lowest > 0,
-        ax=figure.subplots(),
-    )
+def _objectives(pictures: Pictures) -> Any:
+    relative = {
+        name: one["objective_curve"] / abs(one["objective_curve"][0]) for name, one in pictures.items()
+    }
+    curves = {name: list(enumerate(curve.tolist())) for name, curve in relative.items()}
+    figure = new_figure(9, 4)
+    labels = {"x_label": "outer iteration", "y_label": "F / F at the start"}
+    positive = all(curve.min() > 0 for curve in relative.values())
+    plot_curves(curves, **labels, logarithmic=positive, ax=figure.subplots())
+    return figure
 
 
 def _inside(name: str, arrays: Mapping[str, Any]) -> str:
     shape = tuple(int(size) for size in arrays["sample_shape"])
-
-    def draw(figure: Any) -> None:
-        left, right = figure.subplots(1, 2, width_ratios=[1.3, 1])
-        images = [arrays[part].reshape(-1, *shape) for part in ("components", "samples", "reconstructions")]
-        grid = left.get_subplotspec().subgridspec(2, 1, height_ratios=[max(1, len(images[0]) / 20 + 1), 2])
-        left.remove()
-        top, bottom = (figure.add_subplot(place) for place in grid)
-        if len(shape) == 2:
-            plot_images(images[0][:40], ax=top).set_title("components")
-            pairs = np.concatenate(images[1:])
-            plot_images(pairs, columns=len(images[1]), ax=bottom).set_title("samples and their models")
-        else:
-            top.set_axis_off()
-            bottom.set_axis_off()
-        plot_embedding(arrays["embedding"], arrays["labels"], projection=flatten_embedding, ax=right)
-        right.set_title("embedding (t-SNE), coloured by class")
-
-    caption = f"{name}, first run: up to 40 components, ten samples above their models, the embedding."
-    return picture(draw, caption, size=(11, 5))
-
-
-def _settings(summary: TableSummary) -> list[str]:
-    content = summary.to_json()
-    methods = {name: entry["params"] for name, entry in content["methods"].items()}
-    return [
-        preformatted(json.dumps(methods, indent=1, sort_keys=True)),
-        preformatted("\n".join(f"{name} {value}" for name, value in content["environment"].items())),
-    ]
+    parts, samples, models = (arrays[key] for key in ("components", "samples", "reconstructions"))
+    figure = new_figure(11, 5)
+    heights = [max(1, len(parts) / 20 + 1), 2]
+    grid = figure.add_gridspec(2, 2, width_ratios=[1.3, 1], height_ratios=heights)
+    if len(shape) == 2:
+        top, bottom = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0])
+        plot_images(parts[:40].reshape(-1, *shape), ax=top).set_title("components")
+        pairs = np.concatenate([samples, models]).reshape(-1, *shape)
+        plot_images(pairs, columns=len(samples), ax=bottom).set_title("samples and their reconstructions")
+    right = figure.add_subplot(grid[:, 1])
+    plot_embedding(arrays["embedding"], arrays["labels"], projection=flatten_embedding, ax=right)
+    right.set_title("embedding (t-SNE), coloured by class")
+    caption = (
+        f"{name}, first run: up to 40 components, ten samples above their reconstructions, the embedding."
+    )
+    return picture(figure, caption)

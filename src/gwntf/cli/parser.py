@@ -1,0 +1,220 @@
+"""The grammar of the command line: every command with its options, help and examples."""
+
+import argparse
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from gwntf._version import __version__
+from gwntf.backends import BACKENDS
+from gwntf.cli.arguments import data_options, estimator_options, whole
+from gwntf.cli.fit import run_cluster, run_fit
+from gwntf.cli.models import run_info, run_report, run_transform
+from gwntf.cli.output import Output
+from gwntf.cli.tables import run_demo, run_reproduce
+from gwntf.core import MissingLibraryError
+from gwntf.estimators.files import KNOWN
+from gwntf.experiments import known_tables
+from gwntf.readers import FORMATS
+
+_EPILOG = """\
+examples:
+  gwntf info photos/                                       what it contains
+  gwntf cluster photos/ --clusters 10 -o clusters.csv      clusters of images
+  gwntf fit photos/ --rank 20 -o photos.gwntf              a model in a file
+  gwntf transform photos.gwntf new/ -o embedding.csv       embedding of new samples
+  gwntf report photos.gwntf -o photos.html                 a page on the model
+
+`gwntf COMMAND --help` lists the options. Exit codes: 0 success, 1 an error, printed to standard error, 2 a wrong
+command line, 130 interrupted."""
+
+_HELP = {
+    "cluster": """\
+DATA -o CLUSTERS.csv [options]
+
+Find clusters of samples. Fits GWNTF with its preset for clustering, whose graph is chosen
+without labels. Known classes, if any, score the clusters and are used for nothing else.
+
+  gwntf cluster photos/ --clusters 10 -o clusters.csv --report clusters.html
+  gwntf cluster COIL20.mat --labels gnd --sample-shape 32x32 -o clusters.csv
+  gwntf cluster table.csv --labels species --clusters 3 -o clusters.csv --json""",
+    "fit": """\
+DATA -o MODEL.gwntf [options]
+
+Factorise data and save the model in a file. Samples are the first axis of an array, the
+rows of a table or the images of a folder.
+
+  gwntf fit faces/ --size 32x32 --rank 40 -o faces.gwntf
+  gwntf fit counts.csv --labels kind --method NMF --rank 8 -o counts.gwntf
+  gwntf fit scans.mat --key scans --sample-axis -1 --rank 12 --dry-run
+  gwntf fit spectra.npy --rank 6 --costs none,grid2 --graph-reg 0 -o spectra.gwntf --json""",
+    "transform": """\
+MODEL DATA -o FILE [options]
+
+Embed new samples with a fitted model. Rows are folded and images resized to the shape that
+the model was fitted to.
+
+  gwntf transform faces.gwntf new_faces/ -o embedding.csv
+  gwntf transform counts.gwntf more.csv --labels kind -o embedding.npy
+  gwntf transform faces.gwntf new_faces/ --predict -o clusters.csv""",
+    "report": """\
+MODEL -o PAGE.html [options]
+
+Write a page on a fitted model. Shows components, objective and embedding; with the data of
+the fit also samples, their reconstructions, and the members of every cluster. One HTML file
+that needs no network.
+
+  gwntf report faces.gwntf -o faces.html
+  gwntf report faces.gwntf --data faces/ -o faces.html
+  gwntf report coil.gwntf --data COIL20.mat --labels gnd -o coil.html""",
+    "info": """\
+FILE [options]
+
+Print what a data file, a folder of images or a model file contains.
+
+  gwntf info photos/
+  gwntf info COIL20.mat --key fea
+  gwntf info faces.gwntf --json""",
+    "demo": """\
+[-o FOLDER]
+
+Run all methods on scikit-learn's digits. Prints a table and draws a figure.
+
+  gwntf demo -o results""",
+    "reproduce": """\
+TABLE [TABLE ...] [options]
+
+Run the paper's tables. Prints them beside the published scores, and writes JSON, Markdown,
+HTML and a chart. Finished runs are cached in FOLDER/cache: a table that was interrupted
+resumes from there.
+
+  gwntf reproduce coil20 pie_pose27 --runs 50""",
+    "completion": """\
+SHELL
+
+Print a script that completes commands in a shell.
+
+  gwntf completion bash > ~/.local/share/bash-completion/completions/gwntf
+  gwntf completion zsh > ~/.zfunc/_gwntf
+  gwntf completion fish > ~/.config/fish/completions/gwntf.fish""",
+}
+"""Usage, description and examples of every command; the first sentence of a description is shown in the list."""
+
+_DATA = f"{', '.join(FORMATS)}, or a folder of PNG or JPEG images"
+_FOLDER = "folder to write to (default: %(default)s)"
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands; each sets `run`, a function of the options and of an `Output`."""
+    parser = argparse.ArgumentParser(
+        prog="gwntf",
+        description="Nonnegative tensor factorization under optimal-transport losses.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"gwntf {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (_add_cluster, _add_fit, _add_transform, _add_report, _add_info, _add_demo, _add_reproduce):
+        add(commands)
+    _add_completion(commands, parser)
+    return parser
+
+
+def _add_command(
+    commands: Any, name: str, run: Callable[[Any, Output], None], *options: argparse.ArgumentParser
+) -> Callable[..., Any]:
+    """Add a command with its help; return its `add_argument`."""
+    usage, description, examples = _HELP[name].split("\n\n")
+    summary = description.split(".")[0]
+    command: argparse.ArgumentParser = commands.add_parser(
+        name,
+        usage=f"gwntf {name} {usage}",
+        help=summary[0].lower() + summary[1:],
+        description=description,
+        epilog=f"examples:\n{examples}",
+        parents=options,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.set_defaults(run=run)
+    return command.add_argument
+
+
+def _add_cluster(commands: Any) -> None:
+    add = _add_command(commands, "cluster", run_cluster, data_options(), estimator_options())
+    add("data", type=Path, metavar="DATA", help=_DATA)
+    add("-o", "--output", type=Path, metavar="FILE", help="cluster of every sample, .csv or .npy")
+    clusters = "default: the number of known classes"
+    add("-k", "--clusters", dest="n_clusters", type=whole(1), metavar="K", help=clusters)
+    add("--model", type=Path, metavar="FILE", help="also save the model, .gwntf")
+    add("--report", type=Path, metavar="FILE", help="also write a page on the clusters, .html")
+    rank = "components (default: three for each cluster)"
+    add("--rank", dest="n_components", type=whole(1), metavar="R", help=rank)
+    _add_run_options(add)
+
+
+def _add_fit(commands: Any) -> None:
+    add = _add_command(commands, "fit", run_fit, data_options(), estimator_options())
+    add("data", type=Path, metavar="DATA", help=_DATA)
+    add("-o", "--output", type=Path, metavar="FILE", help="model file to write, .gwntf")
+    add("--method", choices=sorted(KNOWN), default="GWNTF", help="default: %(default)s")
+    add("--rank", dest="n_components", type=whole(1), metavar="R", help="number of components")
+    clusters = "also find this number of clusters"
+    add("--clusters", dest="n_clusters", type=whole(1), metavar="K", help=clusters)
+    _add_run_options(add)
+
+
+def _add_run_options(add: Callable[..., Any]) -> None:
+    add("--dry-run", action="store_true", help="print sizes, memory and time; write nothing")
+    add("-q", "--quiet", action="store_true", help="no progress bar")
+
+
+def _add_transform(commands: Any) -> None:
+    add = _add_command(commands, "transform", run_transform, data_options())
+    add("model", type=Path, metavar="MODEL", help="model file, .gwntf")
+    add("data", type=Path, metavar="DATA", help=_DATA)
+    embedding = "embedding of every sample, .npy or .csv"
+    add("-o", "--output", type=Path, metavar="FILE", required=True, help=embedding)
+    predict = "write the cluster of every sample instead of its embedding"
+    add("--predict", action="store_true", help=predict)
+
+
+def _add_report(commands: Any) -> None:
+    add = _add_command(commands, "report", run_report, data_options())
+    add("model", type=Path, metavar="MODEL", help="model file, .gwntf")
+    add("-o", "--output", type=Path, metavar="FILE", required=True, help="page to write, .html")
+    add("--data", type=Path, metavar="DATA", help=_DATA)
+
+
+def _add_info(commands: Any) -> None:
+    add = _add_command(commands, "info", run_info, data_options())
+    add("file", type=Path, metavar="FILE", help=_DATA)
+
+
+def _add_demo(commands: Any) -> None:
+    add = _add_command(commands, "demo", run_demo)
+    add("-o", "--output", type=Path, metavar="FOLDER", default=Path("demo"), help=_FOLDER)
+
+
+def _add_reproduce(commands: Any) -> None:
+    add = _add_command(commands, "reproduce", run_reproduce)
+    tables = f"one of {', '.join(known_tables())}, or a path to a TOML file; before any --methods"
+    add("tables", nargs="+", metavar="TABLE", help=tables)
+    add("--runs", type=whole(1), metavar="N", help="runs per method (default: the table's own number)")
+    add("--methods", nargs="+", metavar="METHOD", help="only these methods of the table")
+    add("--engine", choices=BACKENDS, help="where the arithmetic runs")
+    add("--device", help='device of the engine "torch": cpu, cuda or cuda:N')
+    add("--jobs", type=whole(1), metavar="N", help="parallel runs (default: one per core)")
+    add("-o", "--output", type=Path, metavar="FOLDER", default=Path("reproduction"), help=_FOLDER)
+
+
+def _add_completion(commands: Any, parser: argparse.ArgumentParser) -> None:
+    def run(options: Any, _: Output) -> None:
+        if find_spec("shtab") is None:
+            raise MissingLibraryError("completion scripts need shtab: pip install 'gwntf[completion]'")
+        import shtab
+
+        print(shtab.complete(parser, shell=options.shell))
+
+    add = _add_command(commands, "completion", run)
+    add("shell", choices=("bash", "zsh", "fish"))
