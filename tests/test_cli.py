@@ -96,7 +96,7 @@ def test_files_beyond_memory_are_read_block_by_block(tmp_path, capsys, monkeypat
     """The same embedding comes out, and nobody has read the file whole."""
     monkeypatch.setattr(sources, "BLOCK_BYTES", 2**13)
     monkeypatch.setattr(sources, "WHOLE_BYTES", 0)
-    read, rows = chunks.read, []
+    read, rows = sources.read, []
     monkeypatch.setattr(sources, "read", lambda X, part: rows.append(part) or read(X, part))
     np.save(tmp_path / "x.npy", digits[0])
     found = {}

@@ -29,26 +29,17 @@ class SeparableForm(NamedTuple):
 
 
 class NearFarForm(NamedTuple):
-    """A symmetric kernel of clusters: a far field between all pairs, corrected at near ones.
+    """A symmetric kernel of clusters: a far field between all pairs, corrected at near ones."""
 
-    Attributes
-    ----------
-    order : (P,) int64 array
-        Which element is at each place; places are sorted by cluster, -1 fills a cluster up to a multiple of four.
-    bounds : (C + 1,) int64 array
-        Where each cluster begins; C is a multiple of four.
-    field : (P, C) array
-        E: the far field between i and j is E[i, cluster of j] * E[j, cluster of i]; zero where there is no element.
-    transposed : (C, P) array
-        The same in rows of the transpose.
-    starts, neighbors, excess
-        The near pairs as a sparse matrix in rows: what K has above the far field.
-    """
-
+    # (P,) int64 array: Which element is at each place; places are sorted by cluster, -1 fills a cluster up to a
+    # multiple of four
     order: Array
-    bounds: Array
+    bounds: Array  # (C + 1,) int64 array: Where each cluster begins; C is a multiple of four
+    # (P, C) array: E: the far field between i and j is E[i, cluster of j] * E[j, cluster of i]; zero where there is
+    # no element
     field: Array
-    transposed: Array
+    transposed: Array  # (C, P) array: The same in rows of the transpose
+    # starts, neighbors, excess: The near pairs as a sparse matrix in rows: what K has above the far field
     starts: Array
     neighbors: Array
     excess: Array

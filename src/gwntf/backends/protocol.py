@@ -13,28 +13,17 @@ Answer = TypeVar("Answer")
 
 
 class StackTask(NamedTuple):
-    """What is to be done to every fiber of a stack.
+    """What is to be done to every fiber of a stack."""
 
-    Attributes
-    ----------
-    relaxation : Relaxation
-        lam, alpha, beta.
-    offsets, whole
-        Of the kernel: see `geometry.kernels`.
-    share : float
-        What part of Psi is added to the marginal.
-    warm, keep : bool
-        Whether log U is read, and whether it is written.
-    max_iter, tol, check_every
-        See `transport.scaling`.
-    """
-
-    relaxation: Relaxation
+    relaxation: Relaxation  # lam, alpha, beta
+    # offsets, whole: of the kernel: see `geometry.kernels`
     offsets: tuple[float, float]
     whole: bool
-    share: float
+    share: float  # What part of Psi is added to the marginal
+    # warm, keep: whether log U is read, and whether it is written
     warm: bool
     keep: bool
+    # max_iter, tol, check_every: see `transport.scaling`
     max_iter: int
     tol: float
     check_every: int

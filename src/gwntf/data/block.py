@@ -44,46 +44,26 @@ def mode_product(products: Products, factors: Sequence[Array], mode: int) -> Arr
 
 
 class Tile(NamedTuple):
-    """Some data and the model there, of one shape.
+    """Some data and the model there, of one shape."""
 
-    Attributes
-    ----------
-    start : int
-        Number of the first sample, fiber, entry or column of the tile, by which it is known in every pass.
-    x, y : arrays
-        Data and model.
-    mask : array of bool or None
-        Which entries were observed, if not all were.
-    axes : mapping
-        For every mode to be transported, the axis of x along which it lies.
-    backend : Backend
-        Owner of the arrays.
-    """
-
+    # Number of the first sample, fiber, entry or column of the tile, by which it is known in every pass
     start: int
+    # x, y: data and model
     x: Array
     y: Array
-    mask: Array | None
-    axes: Mapping[int, int]
-    backend: Backend
+    mask: Array | None  # Which entries were observed, if not all were
+    axes: Mapping[int, int]  # For every mode to be transported, the axis of x along which it lies
+    backend: Backend  # Owner of the arrays
 
 
 class Looked(NamedTuple):
-    """What a comparison of a tile with the model found.
+    """What a comparison of a tile with the model found."""
 
-    Attributes
-    ----------
-    arrays : tuple of arrays
-        Of the shape of the tile, to be multiplied with the factors; for example Psi_bar / X^.
-    costs : (K, n) array in float64
-        For every kind of cost its sum over each place on the first axis of the tile.
-    done : callable or None
-        To be called when the products are formed.
-    """
-
+    # Of the shape of the tile, to be multiplied with the factors; for example Psi_bar / X^
     arrays: tuple[Array, ...]
+    # (K, n) array in float64: For every kind of cost its sum over each place on the first axis of the tile
     costs: Array
-    done: Callable[[], None] | None = None
+    done: Callable[[], None] | None = None  # To be called when the products are formed
 
 
 Look: TypeAlias = Callable[[Tile], Looked]
@@ -91,23 +71,14 @@ Look: TypeAlias = Callable[[Tile], Looked]
 
 
 class Swept(NamedTuple):
-    """What a comparison of a block with the model found.
+    """What a comparison of a block with the model found."""
 
-    Attributes
-    ----------
-    costs : (K, n) array in float64
-        Costs by sample; for transport along the samples, their sums, (K, 1).
-    rows : list of (n, R) arrays
-        R_(1) A(-1) for every array R that the comparison returned.
-    sums : list of Products
-        Its products over the samples.
-    mass : (M, n) array in float64 or None
-        Sum of the model at the places that were compared along each mode, as the costs; None if that was everywhere.
-    """
-
+    # (K, n) array in float64: Costs by sample; for transport along the samples, their sums, (K, 1)
     costs: Array
-    rows: list[Array]
-    sums: list[Products]
+    rows: list[Array]  # (n, R) arrays: R_(1) A(-1) for every array R that the comparison returned
+    sums: list[Products]  # Its products over the samples
+    # (M, n) array in float64: Sum of the model at the places that were compared along each mode, as the costs; None
+    # if that was everywhere
     mass: Array | None = None
 
 

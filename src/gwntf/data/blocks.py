@@ -37,20 +37,11 @@ class State(Protocol):
 
 
 class Kept(NamedTuple):
-    """What belongs to a block between two passes.
+    """What belongs to a block between two passes."""
 
-    Attributes
-    ----------
-    rows : (n, R) array
-        A(1) of its samples.
-    own : (n, R) array or None
-        What the next step of these rows needs.
-    state : State or None
-        What the next pass over the block starts from. A pass in this process may write into it.
-    """
-
-    rows: Array
-    own: Array | None = None
+    rows: Array  # (n, R) array: A(1) of its samples
+    own: Array | None = None  # (n, R) array: What the next step of these rows needs
+    # What the next pass over the block starts from. A pass in this process may write into it.
     state: Any = None
 
     def on(self, backend: Backend) -> Kept:
@@ -60,27 +51,13 @@ class Kept(NamedTuple):
 
 
 class Blocks(ABC):
-    """Blocks of samples.
+    """Blocks of samples."""
 
-    Attributes
-    ----------
-    slices : sequence of slice
-        Which samples each block has, in order.
-    backend : Backend
-        That of arrays which are not in blocks: shared factors and sums.
-    recordable : bool
-        Whether a pass may be recorded and replayed on a device: all data are there.
-    sparse : bool
-        Whether blocks store nonzero entries alone.
-    dense_block : DenseBlock or None
-        All samples, where they are one dense block in memory.
-    """
-
-    slices: Sequence[slice]
-    backend: Backend
-    recordable: bool = False
-    sparse: bool = False
-    dense_block: DenseBlock | None = None
+    slices: Sequence[slice]  # Which samples each block has, in order
+    backend: Backend  # That of arrays which are not in blocks: shared factors and sums
+    recordable: bool = False  # Whether a pass may be recorded and replayed on a device: all data are there
+    sparse: bool = False  # Whether blocks store nonzero entries alone
+    dense_block: DenseBlock | None = None  # All samples, where they are one dense block in memory
 
     # --- before a fit ---
 

@@ -17,28 +17,15 @@ FINITE = "finite nonnegative numbers"
 
 
 class Summary(NamedTuple):
-    """What there is in a block.
+    """What there is in a block."""
 
-    Attributes
-    ----------
-    tops : array
-        Largest entry of every sample, zero if it has none.
-    smallest : float
-        Smallest entry.
-    negative, missing : int
-        How many entries are negative, and how many are NaN.
-    empty : int or None
-        A sample with no observed entry.
-    sparse : bool
-        Whether entries that are not stored are observed zeros.
-    """
-
-    tops: Array
-    smallest: float
+    tops: Array  # Largest entry of every sample, zero if it has none
+    smallest: float  # Smallest entry
+    # negative, missing: How many entries are negative, and how many are NaN
     negative: int = 0
     missing: int = 0
-    empty: int | None = None
-    sparse: bool = False
+    empty: int | None = None  # A sample with no observed entry
+    sparse: bool = False  # Whether entries that are not stored are observed zeros
 
 
 def check_entries(

@@ -78,24 +78,12 @@ class _Columns(ABC):
 
 @dataclass(frozen=True, eq=False)
 class DenseColumns(_Columns):
-    """Columns that the backend has.
+    """Columns that the backend has."""
 
-    Attributes
-    ----------
-    values : (N, M) array
-        The columns.
-    observed : array of bool or None
-        Which entries were observed, if not all were.
-    backend : Backend
-        Owner of both.
-    first : int
-        Number of the first of these columns in X_(1).
-    """
-
-    values: Array
-    observed: Array | None
-    backend: Backend
-    first: int = 0
+    values: Array  # (N, M) array: The columns
+    observed: Array | None  # Which entries were observed, if not all were
+    backend: Backend  # Owner of both
+    first: int = 0  # Number of the first of these columns in X_(1)
 
     def fiber_count(self, mode: int) -> int:  # noqa: ARG002
         return int(self.values.shape[1])
@@ -110,24 +98,12 @@ class DenseColumns(_Columns):
 
 @dataclass(frozen=True, eq=False)
 class StoredColumns(_Columns):
-    """Columns of data whose transpose lies in a file.
+    """Columns of data whose transpose lies in a file."""
 
-    Attributes
-    ----------
-    file : (M, N) memory-mapped array
-        X_(1)', NaN where nothing was observed.
-    complete : bool
-        Whether every entry was observed.
-    backend : Backend
-        Who computes with them.
-    block_bytes : int
-        Most bytes to read at a time.
-    """
-
-    file: np.memmap[Any, Any]
-    complete: bool
-    backend: Backend
-    block_bytes: int
+    file: np.memmap[Any, Any]  # (M, N) memory-mapped array: X_(1)', NaN where nothing was observed
+    complete: bool  # Whether every entry was observed
+    backend: Backend  # Who computes with them
+    block_bytes: int  # Most bytes to read at a time
 
     def fiber_count(self, mode: int) -> int:  # noqa: ARG002
         return int(self.file.shape[0])

@@ -27,23 +27,13 @@ _WIDE_ENTRIES = 2**21
 
 @dataclass(frozen=True, eq=False)
 class DenseBlock:
-    """Entries and, where some are missing, which of them were observed; see `block.Block`.
-
-    Attributes
-    ----------
-    values : array of the backend
-        Finite and nonnegative, zero where nothing was observed.
-    observed : array of bool or None
-        None when every entry was.
-    backend : Backend
-        Owner of both; NumPy by default.
-    """
+    """Entries and, where some are missing, which of them were observed; see `block.Block`."""
 
     sparse: ClassVar[bool] = False
 
-    values: Array
-    observed: Array | None = None
-    backend: Backend = field(default_factory=lambda: get_backend("numpy"))
+    values: Array  # Finite and nonnegative, zero where nothing was observed
+    observed: Array | None = None  # None when every entry was
+    backend: Backend = field(default_factory=lambda: get_backend("numpy"))  # Owner of both; NumPy by default
 
     def __reduce__(self) -> tuple[type[DenseBlock], tuple[Any, ...]]:
         return DenseBlock, (self.values, self.observed, self.backend)

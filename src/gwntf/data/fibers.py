@@ -24,27 +24,14 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Fibers:
-    """The nonzero fibers of a mode.
+    """The nonzero fibers of a mode."""
 
-    Attributes
-    ----------
-    mode : int
-        Axis of the fibers.
-    matrix : csr_array of shape (F, I_n)
-        One row per fiber, on the host.
-    places : tuple of arrays of shape (F,)
-        Where the fibers lie on every axis, arrays of the backend; None on their own axis.
-    shape : tuple of int
-        Of the samples.
-    backend : Backend
-        Who computes with them.
-    """
-
-    mode: int
-    matrix: csr_array
+    mode: int  # Axis of the fibers
+    matrix: csr_array  # csr_array of shape (F, I_n): One row per fiber, on the host
+    # Tuple of array of shape (F,): Where the fibers lie on every axis, arrays of the backend; None on their own axis
     places: tuple[Array | None, ...]
-    shape: tuple[int, ...]
-    backend: Backend
+    shape: tuple[int, ...]  # Of the samples
+    backend: Backend  # Who computes with them
 
     @property
     def count(self) -> int:

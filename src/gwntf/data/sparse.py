@@ -35,29 +35,16 @@ _ENTRIES = 2**20
 
 @dataclass(frozen=True, eq=False)
 class SparseBlock:
-    """Nonzero entries and their places; every other entry is an observed zero. See `block.Block`.
-
-    Attributes
-    ----------
-    places : (N, nnz) array
-        Places of the entries on the host, sorted with the last axis fastest, none twice.
-    values : (nnz,) array
-        Finite and positive, on the host.
-    shape : tuple of int
-        Samples first.
-    backend : Backend
-        Who computes with it.
-    complete : bool
-        Nothing is ever missing.
-    """
+    """Nonzero entries and their places; every other entry is an observed zero. See `block.Block`."""
 
     sparse: ClassVar[bool] = True
 
+    # (N, nnz) array: Places of the entries on the host, sorted with the last axis fastest, none twice
     places: Places
-    values: FloatArray
-    shape: tuple[int, ...]
-    backend: Backend = field(default_factory=lambda: get_backend("numpy"))
-    complete: bool = True
+    values: FloatArray  # (nnz,) array: Finite and positive, on the host
+    shape: tuple[int, ...]  # Samples first
+    backend: Backend = field(default_factory=lambda: get_backend("numpy"))  # Who computes with it
+    complete: bool = True  # Nothing is ever missing
 
     def __reduce__(self) -> tuple[type[SparseBlock], tuple[Any, ...]]:
         return SparseBlock, (self.places, self.values, self.shape, self.backend)

@@ -26,29 +26,15 @@ _LARGE, _LARGE_ENTRIES = 4, 2**22
 
 @dataclass(frozen=True, eq=False)
 class Streamed(LocalBlocks):
-    """Blocks of a source: a thread reads and prepares the next one while one is worked on.
+    """Blocks of a source: a thread reads and prepares the next one while one is worked on."""
 
-    Attributes
-    ----------
-    source : numpy.memmap, zarr array or Dask array
-        Checked by `sources.check_source`.
-    backend : Backend
-        To which the blocks are brought.
-    dtype : dtype
-        In which they are brought there.
-    fit_dtype : dtype
-        In which a block has about `BLOCK_BYTES`: that of the fit.
-    preparations : tuple of (function, arguments)
-        What is done to a block first.
-    written : tuple or None
-        Size of the file of a memmap and when it was last written, which must stay so; None is not checked.
-    """
-
-    source: Any
-    backend: Backend
-    dtype: np.dtype[Any]
-    fit_dtype: np.dtype[Any]
+    source: Any  # Checked by `sources.check_source`
+    backend: Backend  # To which the blocks are brought
+    dtype: np.dtype[Any]  # In which they are brought there
+    fit_dtype: np.dtype[Any]  # In which a block has about `BLOCK_BYTES`: that of the fit
+    # Tuple of (function, arguments): What is done to a block first
     preparations: tuple[tuple[Callable[..., Block], tuple[Sequence[Any], ...]], ...] = ()
+    # Size of the file of a memmap and when it was last written, which must stay so; None is not checked
     written: tuple[int, int] | None = None
 
     @property

@@ -32,24 +32,12 @@ _PRODUCT_ENTRIES = 2**24
 
 @dataclass(frozen=True, eq=False)
 class DataTensor:
-    """Nonnegative samples, checked, wherever they are.
+    """Nonnegative samples, checked, wherever they are."""
 
-    Attributes
-    ----------
-    blocks : Blocks
-        The samples.
-    shape : tuple of int
-        Samples first.
-    dtype : dtype
-        Of the entries.
-    complete : bool
-        Whether every entry was observed.
-    """
-
-    blocks: Blocks
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    complete: bool = True
+    blocks: Blocks  # The samples
+    shape: tuple[int, ...]  # Samples first
+    dtype: np.dtype[Any]  # Of the entries
+    complete: bool = True  # Whether every entry was observed
 
     @classmethod
     def of_block(cls, block: Block) -> DataTensor:

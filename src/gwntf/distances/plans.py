@@ -14,24 +14,12 @@ from gwntf.transport import Scaled
 
 @dataclass(frozen=True)
 class Plans:
-    """Plans T = diag(u) K diag(v) with K = exp(-C / reg - 1), one for every pair of columns.
+    """Plans T = diag(u) K diag(v) with K = exp(-C / reg - 1), one for every pair of columns."""
 
-    Attributes
-    ----------
-    cost : cost
-        C, shared by all columns.
-    reg : float
-        1/lam.
-    kernel : Kernel
-        K, which applies itself.
-    scaled : Scaled
-        log U, log V and the marginals Phi = T1 and Psi = T'1.
-    """
-
-    cost: Cost
-    reg: float
-    kernel: Kernel
-    scaled: Scaled
+    cost: Cost  # C, shared by all columns
+    reg: float  # 1/lam
+    kernel: Kernel  # K, which applies itself
+    scaled: Scaled  # Log U, log V and the marginals Phi = T1 and Psi = T'1
 
     def total(self) -> FloatArray:
         """Sum of the plans of all columns, (I, I): rows are places of the data, columns places of the model."""

@@ -22,23 +22,14 @@ from gwntf.geometry.pairwise import NOISE, row_length
 
 @dataclass(frozen=True)
 class SampleGraph:
-    """The graph among some samples and their neighbours, with its weight mu in the objective.
+    """The graph among some samples and their neighbours, with its weight mu in the objective."""
 
-    Attributes
-    ----------
-    weight : float
-        mu, `graph_reg` of the public classes.
-    matrix : sparse matrix of the backend, (n, n + h)
-        Rows of V; its columns are these samples, then h neighbours in other blocks.
-    degree : (n, 1) array
-        d_i = sum_j V_ij.
-    edges : tuple of arrays
-        (i, j, V_ij) for edges that begin at these samples, each edge of the graph once.
-    """
-
-    weight: float
+    weight: float  # Mu, `graph_reg` of the public classes
+    # Sparse matrix of the backend, (n, n + h): Rows of V; its columns are these samples, then h neighbours in other
+    # blocks
     matrix: Array
-    degree: Array
+    degree: Array  # (n, 1) array: d_i = sum_j V_ij
+    # (i, j, V_ij) for edges that begin at these samples, each edge of the graph once
     edges: tuple[Array, Array, Array]
 
     def __sizeof__(self) -> int:

@@ -21,24 +21,14 @@ from gwntf.geometry.number_types import Retyped, lifting_shift, log_sum_exp, spl
 
 
 class Kernel(Protocol):
-    """A nonnegative linear map between the data side (rows) and the model side (columns) of a mode.
+    """A nonnegative linear map between the data side (rows) and the model side (columns) of a mode."""
 
-    Attributes
-    ----------
-    size : int
-        Length of the fibers.
-    shift : float
-        s: `matmul` and `form` have exp(s) K, so that its smallest entry is one that the number type holds in full.
-        `log_matmul` has K itself.
-    offsets : tuple of float
-        (a, b) with a + b = s; the scaling loop holds exp(-a) U and exp(-b) V.
-    whole : bool
-        Whether s is large enough: whether products have no other rounding errors than relative ones.
-    """
-
-    size: int
+    size: int  # Length of the fibers
+    # S: `matmul` and `form` have exp(s) K, so that its smallest entry is one that the number type holds in full.
+    # `log_matmul` has K itself.
     shift: float
-    offsets: tuple[float, float]
+    offsets: tuple[float, float]  # (a, b) with a + b = s; the scaling loop holds exp(-a) U and exp(-b) V
+    # Whether s is large enough: whether products have no other rounding errors than relative ones
     whole: bool
 
     def astype(self, dtype: Any) -> Kernel:

@@ -21,44 +21,23 @@ from gwntf.geometry.pairwise import NOISE, row_length
 
 @dataclass(frozen=True)
 class SampleTies:
-    """Ties on the backend: (mu/2) sum_j v_j |a - a_j|^2 = (mu/2) (d |a - s/d|^2 + rest) for every new sample.
+    """Ties on the backend: (mu/2) sum_j v_j |a - a_j|^2 = (mu/2) (d |a - s/d|^2 + rest) for every new sample."""
 
-    Attributes
-    ----------
-    weight : float
-        mu.
-    pull : (n, R) array
-        s = sum_j v_j a_j, over the rows a_j of the training samples.
-    degree : (n, 1) array
-        d = sum_j v_j.
-    centre, rest : (n, R) and (n,) arrays in float64
-        s / d, and sum_j v_j |a_j|^2 - |s|^2 / d, which no step changes.
-    """
-
-    weight: float
-    pull: Array
-    degree: Array
+    weight: float  # mu
+    pull: Array  # (n, R) array: s = sum_j v_j a_j, over the rows a_j of the training samples
+    degree: Array  # (n, 1) array: d = sum_j v_j
+    # centre, rest: (n, R) and (n,) array in float64: s / d, and sum_j v_j |a_j|^2 - |s|^2 / d, which no step changes
     centre: Array
     rest: Array
 
 
 @dataclass(frozen=True)
 class Ties:
-    """New samples tied to training samples, whose embedding stays.
+    """New samples tied to training samples, whose embedding stays."""
 
-    Attributes
-    ----------
-    matrix : csr_array of shape (n_new, n_training)
-        v.
-    embedding : (n_training, R) array
-        Rows a_j.
-    weight : float
-        mu.
-    """
-
-    matrix: csr_array
-    embedding: Array
-    weight: float
+    matrix: csr_array  # csr_array of shape (n_new, n_training): v
+    embedding: Array  # (n_training, R) array: Rows a_j
+    weight: float  # mu
 
     def of(self, samples: slice) -> Ties:
         """Return the ties of some of the new samples."""
@@ -86,27 +65,16 @@ class TrainingSamples:
 
     A callable metric sees the training samples here and new samples by themselves later, so it must take every sample
     alone.
-
-    Attributes
-    ----------
-    tensor : DataTensor
-        The samples, dense and in memory.
-    count : int
-        How many of them a new sample is tied to.
-    weight, metric
-        See `neighbor_graph`.
-    features : tuple or None
-        Rows that the metric sees, and how they are compared; None where entries are missing.
-    scale : (n,) array
-        Scale of every sample, for weight "self-tuning".
     """
 
-    tensor: DataTensor
-    count: int
+    tensor: DataTensor  # The samples, dense and in memory
+    count: int  # How many of them a new sample is tied to
+    # weight, metric: see `neighbor_graph`
     weight: str
     metric: GraphMetric
+    # Rows that the metric sees, and how they are compared; None where entries are missing
     features: tuple[FloatArray, str] | None
-    scale: FloatArray
+    scale: FloatArray  # (n,) array: Scale of every sample, for weight "self-tuning"
 
     @classmethod
     def of(cls, tensor: DataTensor, n_neighbors: int, *, weight: str, metric: GraphMetric) -> TrainingSamples:

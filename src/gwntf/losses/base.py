@@ -75,32 +75,17 @@ class ObjectiveTerms:
 
 @dataclass(frozen=True)
 class Position:
-    """A fit between two iterations: all that the next one depends on.
+    """A fit between two iterations: all that the next one depends on."""
 
-    Attributes
-    ----------
-    kept : Parts
-        `Kept` of every block: rows of A(1), what their next step needs, and the state of the block.
-    rest : list of arrays
-        The other factors.
-    sums : Sums
-        What the last pass found, summed over the blocks; before `Blocks.collect` what it takes.
-    columns : list or None
-        States of the blocks of columns, for transport along the samples.
-    carried : tuple of arrays
-        What a loss has computed from `rest` and will need again.
-    effort : int
-        How exactly the data term is evaluated: the scalings of a transport; zero where it is exact.
-    halo : Parts
-        Rows of A(1) of the neighbours of every block in other blocks; these follow from `kept`.
-    """
-
-    kept: Parts
-    rest: list[Array]
+    kept: Parts  # `Kept` of every block: rows of A(1), what their next step needs, and the state of the block
+    rest: list[Array]  # The other factors
+    # What the last pass found, summed over the blocks; before `Blocks.collect` what it takes
     sums: Any = None
-    columns: Any = None
-    carried: tuple[Array, ...] = ()
+    columns: Any = None  # States of the blocks of columns, for transport along the samples
+    carried: tuple[Array, ...] = ()  # What a loss has computed from `rest` and will need again
+    # How exactly the data term is evaluated: the scalings of a transport; zero where it is exact
     effort: int = 0
+    # Rows of A(1) of the neighbours of every block in other blocks; these follow from `kept`
     halo: Parts = ()
 
 

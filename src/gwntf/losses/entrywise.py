@@ -25,18 +25,13 @@ class Entrywise(Loss):
         A(n) <- A(n) * ((attraction_(n) A(-n) [+ mu V A]) / (repulsion_(n) A(-n) [+ mu D A])) ** power
 
     Data may be dense or sparse, in memory, streamed or on a cluster, of any order, and have missing entries.
-
-    Attributes
-    ----------
-    power : float
-        One at which this is an MM step makes the data term fall; beside a graph there is no guarantee.
-    unit_repulsion : bool
-        Whether the repulsion is one everywhere and the attraction zero where x is, as for KL: then d(0, x^) = x^, and
-        of sparse data only the nonzero entries are compared. Else samples of sparse data are made dense, some at a
-        time.
     """
 
+    # One at which this is an MM step makes the data term fall; beside a graph there is no guarantee
     power: ClassVar[float] = 1.0
+    # Whether the repulsion is one everywhere and the attraction zero where x is, as for KL: then d(0, x^) = x^, and
+    # of sparse data only the nonzero entries are compared. Else samples of sparse data are made dense, some at a
+    # time.
     unit_repulsion: ClassVar[bool] = False
 
     @abstractmethod

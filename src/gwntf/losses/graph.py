@@ -22,21 +22,11 @@ _EDGES_AT_ONCE = 2**16
 
 
 class Pull(NamedTuple):
-    """What a graph does to some rows of A(1).
+    """What a graph does to some rows of A(1)."""
 
-    Attributes
-    ----------
-    weight : float
-        mu.
-    pull : (n, R) array
-        V A, or s for new samples.
-    degree : (n, 1) array
-        Degrees d.
-    """
-
-    weight: float
-    pull: Array
-    degree: Array
+    weight: float  # mu
+    pull: Array  # (n, R) array: V A, or s for new samples
+    degree: Array  # (n, 1) array: Degrees d
 
 
 class GraphTerm:

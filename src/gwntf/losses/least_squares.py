@@ -24,15 +24,9 @@ from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio, ratio_terms
 
 @dataclass(frozen=True, eq=False)
 class LeastSquares(Loss):
-    """1/2 |X - X^|^2, over the observed entries.
+    """1/2 |X - X^|^2, over the observed entries."""
 
-    Attributes
-    ----------
-    complete : bool
-        Whether every entry was observed.
-    """
-
-    complete: bool = True
+    complete: bool = True  # Whether every entry was observed
 
     def prepared(self, data: DataTensor) -> LeastSquares:
         """Return the loss for these data."""

@@ -26,17 +26,10 @@ UPDATES = (*RULES, "paper")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SimplexLoss(Loss):
-    """A data term that leaves b KL(Psi_bar | X^) to the factors.
+    """A data term that leaves b KL(Psi_bar | X^) to the factors."""
 
-    Attributes
-    ----------
-    update : {"mm", "multiplicative", "paper"}
-        Factor rule; "mm" never raises F.
-    inner_iter : int
-        Steps of the sample factor per pass, with its numerator held, where there is a graph.
-    """
-
-    update: str = "mm"
+    update: str = "mm"  # Factor rule; "mm" never raises F
+    # Steps of the sample factor per pass, with its numerator held, where there is a graph
     inner_iter: int = 1
 
     @property

@@ -45,30 +45,16 @@ class _Kernels:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TransportLoss(SimplexLoss):
-    """sum_n sum_fibers W(x, x^) over the transported modes; see `transport_loss`.
+    """sum_n sum_fibers W(x, x^) over the transported modes; see `transport_loss`."""
 
-    Attributes
-    ----------
-    costs : tuple of cost or None
-        One per axis, at least one of them a cost; None leaves that mode out.
-    relaxation : Relaxation
-        lam, alpha, beta.
-    limits : TransportLimits
-        Accuracy of the transports.
-    warm_limit : float
-        Bytes that the scalings kept from one transport to the next may take; above it every transport starts cold.
-    adaptive : bool
-        Whether a fit begins with two scalings a transport and doubles them, up to the limit, as F settles.
-    warm : bool
-        Whether scalings are kept.
-    """
-
-    costs: tuple[Cost | None, ...]
-    relaxation: Relaxation
-    limits: TransportLimits
+    costs: tuple[Cost | None, ...]  # One per axis, at least one of them a cost; None leaves that mode out
+    relaxation: Relaxation  # lam, alpha, beta
+    limits: TransportLimits  # Accuracy of the transports
+    # Bytes that the scalings kept from one transport to the next may take; above it every transport starts cold
     warm_limit: float = math.inf
+    # Whether a fit begins with two scalings a transport and doubles them, up to the limit, as F settles
     adaptive: bool = False
-    warm: bool = True
+    warm: bool = True  # Whether scalings are kept
     kernels: _Kernels = field(init=False)
 
     def __post_init__(self) -> None:
@@ -233,22 +219,13 @@ class TransportLoss(SimplexLoss):
 
 @dataclass(frozen=True)
 class _Look:
-    """Transports a tile of data to the model there; see `data.block.Look`.
-
-    Attributes
-    ----------
-    state : WarmStarts or None
-        From which transports start, and where they leave their scalings.
-    share : float
-        What part of Psi_bar is the Psi of one mode.
-    part : float
-        What part of it all modes of this pass have: that of the ratio where nothing was observed, which is one.
-    """
+    """Transports a tile of data to the model there; see `data.block.Look`."""
 
     loss: TransportLoss
-    state: WarmStarts | None
+    state: WarmStarts | None  # From which transports start, and where they leave their scalings
     effort: int
-    share: float
+    share: float  # What part of Psi_bar is the Psi of one mode
+    # What part of it all modes of this pass have: that of the ratio where nothing was observed, which is one
     part: float
 
     def __call__(self, tile: Tile) -> Looked:

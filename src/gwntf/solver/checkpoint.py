@@ -77,24 +77,12 @@ class Checkpoint:
 
 @dataclass
 class Progress:
-    """Where a fit stands among its starts.
+    """Where a fit stands among its starts."""
 
-    Attributes
-    ----------
-    rng : RandomState
-        As it was before the starts were drawn.
-    restart : int
-        Which start is at work.
-    best : Result or None
-        The best of those before it.
-    loop : dict or None
-        Where the loop is, from `saved.loop_state`; None at its beginning.
-    """
-
-    rng: np.random.RandomState
-    restart: int = 0
-    best: Result | None = None
-    loop: dict[str, Any] | None = None
+    rng: np.random.RandomState  # As it was before the starts were drawn
+    restart: int = 0  # Which start is at work
+    best: Result | None = None  # The best of those before it
+    loop: dict[str, Any] | None = None  # Where the loop is, from `saved.loop_state`; None at its beginning
 
 
 class Keeper:

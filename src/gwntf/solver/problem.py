@@ -14,24 +14,12 @@ from gwntf.losses import Loss
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be minimised: F(A) of `docs/mathematics.md`, without the rank.
+    """What is to be minimised: F(A) of `docs/mathematics.md`, without the rank."""
 
-    Attributes
-    ----------
-    data : DataTensor
-        X, samples first.
-    loss : Loss
-        The data term.
-    graph : csr_array or None
-        V on the samples.
-    graph_reg : float
-        mu.
-    """
-
-    data: DataTensor
-    loss: Loss
-    graph: csr_array | None = None
-    graph_reg: float = 0.0
+    data: DataTensor  # X, samples first
+    loss: Loss  # The data term
+    graph: csr_array | None = None  # V on the samples
+    graph_reg: float = 0.0  # mu
 
     def __post_init__(self) -> None:
         if not 0 <= self.graph_reg < math.inf:

@@ -8,18 +8,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Stopping:
-    """When iterations end.
+    """When iterations end."""
 
-    Attributes
-    ----------
-    max_iter : int
-        Iterations at most.
-    tol : float
-        Stop when F falls by at most ``tol * max(|F|, size of X)``, where the size is sum(X) for transport and KL, and
-        1/2 |X|^2 for least squares; zero never stops early.
-    """
-
-    max_iter: int = 100
+    max_iter: int = 100  # Iterations at most
+    # Stop when F falls by at most ``tol * max(|F|, size of X)``, where the size is sum(X) for transport and KL, and
+    # 1/2 |X|^2 for least squares; zero never stops early
     tol: float = 1e-4
 
     def moving(self, before: Any, after: Any, size: Any) -> Any:

@@ -30,18 +30,12 @@ CHECK_EVERY = 5
 
 @dataclass(frozen=True)
 class Scaled:
-    """Solution of a batch of columns.
+    """Solution of a batch of columns."""
 
-    Attributes
-    ----------
-    log_u, log_v : (I, M) arrays
-        Logarithms of the scalings; -inf where there is no mass.
-    data_marginal, model_marginal : (I, M) arrays
-        Phi = T1 and Psi = T'1.
-    """
-
+    # log_u, log_v: (I, M) array: Logarithms of the scalings; -inf where there is no mass
     log_u: Array
     log_v: Array
+    # data_marginal, model_marginal: (I, M) array: Phi = T1 and Psi = T'1
     data_marginal: Array
     model_marginal: Array
 

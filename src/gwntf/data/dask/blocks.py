@@ -26,32 +26,15 @@ class OnDask(Blocks):
 
     Shared factors are updated here and kept by the scheduler, so that the way back from a lost block leads through that
     block and its neighbours in the graph, and not through the sums over all blocks.
-
-    Attributes
-    ----------
-    tasks : Tasks
-        Those of the fit.
-    backend : Backend
-        That of this process, a NumPy one.
-    width : int
-        Entries of a sample.
-    slices : list of slice
-        Which samples each block has.
-    futures : list of futures
-        The blocks.
-    worker : WorkerBackend
-        Where the workers compute.
-    sparse : bool
-        Whether blocks store nonzero entries alone.
     """
 
-    tasks: Tasks
-    backend: Backend
-    width: int
-    slices: Sequence[slice]
-    futures: Sequence[Future]
-    worker: work.WorkerBackend
-    sparse: bool = False
+    tasks: Tasks  # Those of the fit
+    backend: Backend  # That of this process, a NumPy one
+    width: int  # Entries of a sample
+    slices: Sequence[slice]  # Which samples each block has
+    futures: Sequence[Future]  # The blocks
+    worker: work.WorkerBackend  # Where the workers compute
+    sparse: bool = False  # Whether blocks store nonzero entries alone
 
     @cached_property
     def _assignment(self) -> Assignment:
