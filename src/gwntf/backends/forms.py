@@ -1,7 +1,5 @@
 """Kernels as compiled code takes them: plain arrays, one named tuple for each way to multiply."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, TypeAlias
 
 from gwntf.core import Array

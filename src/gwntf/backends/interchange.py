@@ -3,8 +3,6 @@
 torch tensors are known by their type, others by the DLPack protocol. Nothing is imported to find that out.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

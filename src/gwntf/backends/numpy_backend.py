@@ -1,7 +1,5 @@
 """The reference backend: plain NumPy, written to be read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

@@ -1,7 +1,5 @@
 """Engines by name."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Any
 

@@ -6,8 +6,6 @@ by a clear margin. For images the first is the orientation of their edges; for s
 because the order of their entries may mean nothing.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from typing import Any

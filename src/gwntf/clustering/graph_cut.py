@@ -1,7 +1,5 @@
 """Cutting a graph into clusters: the cut itself, how clear it is, better cuts nearby, and a start of the factors."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

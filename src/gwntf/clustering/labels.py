@@ -1,7 +1,5 @@
 """From an embedding to cluster labels."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -3,8 +3,6 @@
 A fit that has not settled warns with scikit-learn's `ConvergenceWarning`.
 """
 
-from __future__ import annotations
-
 
 class GwntfWarning(UserWarning):
     """Base of every warning that the library gives on purpose, but for those on convergence.

@@ -1,7 +1,5 @@
 """The three numbers of the entropic, KL-relaxed transport problem."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Why a fit stopped, and what to change if that is not what was wanted."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 

@@ -1,7 +1,5 @@
 """Type names used throughout."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np

@@ -5,8 +5,6 @@ formed in two ways: for the samples as X_(1) A(-1), and for every other mode fro
 sample times the rank. Both are sums over blocks of the tensor, so that a tensor need never be there as a whole.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """What entries a fit can work with: one set of checks and messages for every kind of data."""
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Checks and scaling of the factors of a CP model, samples first."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any

@@ -4,8 +4,6 @@ A fiber is named by its places on the other modes. Everything that is linear in 
 off these fibers, such as X_(n) A(-n) for any n, is a sum over them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

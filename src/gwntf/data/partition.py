@@ -1,7 +1,5 @@
 """How an axis is split: slices that depend on the sizes alone, so that results do not depend on the machine."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

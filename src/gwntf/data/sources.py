@@ -4,8 +4,6 @@ A `numpy.memmap`, a zarr array or a Dask array is a source: it has a shape, a nu
 Nothing is imported to find out what something is.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import sys

@@ -1,7 +1,5 @@
 """Distances between two nonnegative matrices or tensors: sums of W over matching fibers."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

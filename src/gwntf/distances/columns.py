@@ -1,7 +1,5 @@
 """Transport between matching columns of two matrices: the one computation behind every distance here."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The objective F of the factorization, term by term, at any factors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

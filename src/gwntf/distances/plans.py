@@ -1,7 +1,5 @@
 """Transport plans between matching columns, held as their scalings and formed only when asked for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

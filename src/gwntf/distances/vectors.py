@@ -1,7 +1,5 @@
 """Distances between two nonnegative vectors."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What all factorizations share: their parameters, and the fit; `fitted` has what a fitted one does."""
 
-from __future__ import annotations
-
 import numbers
 import os
 from abc import abstractmethod

@@ -1,7 +1,5 @@
 """Checkpoints of estimators: whose they are, told by a fingerprint of data and settings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Models in files: what is written, and what a file must hold to become a model again."""
 
-from __future__ import annotations
-
 import math
 import os
 from typing import Any

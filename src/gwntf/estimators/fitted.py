@@ -1,7 +1,5 @@
 """What a fitted factorization does with new samples: embeds, labels, rebuilds and fills them."""
 
-from __future__ import annotations
-
 import os
 from abc import abstractmethod
 from contextlib import AbstractContextManager

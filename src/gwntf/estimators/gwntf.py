@@ -1,7 +1,5 @@
 """GWNTF: a Wasserstein loss on every mode and a graph on the samples."""
 
-from __future__ import annotations
-
 import numbers
 from dataclasses import dataclass
 from typing import Any, Self

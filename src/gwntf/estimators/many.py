@@ -1,7 +1,5 @@
 """Many fits of one estimator to one data set, with different random numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, TypeVar
 

@@ -10,8 +10,6 @@
 | `SWIFT` | transport along every mode | tensor | no |
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """MiniBatchGWNTF: the factors that samples share, learnt from one batch of samples after the other."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass

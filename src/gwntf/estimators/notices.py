@@ -3,8 +3,6 @@
 Thresholds are set so that default settings on ordinary data say nothing.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Sequence

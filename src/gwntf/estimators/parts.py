@@ -1,7 +1,5 @@
 """The parts that methods are put together from: an order, a loss, a graph."""
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Where an estimator computes: a backend of this process, and a cluster where one is asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec

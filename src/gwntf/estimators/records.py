@@ -1,7 +1,5 @@
 """What models put into files besides numbers, text and arrays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The one place that touches parts of scikit-learn that it does not promise to keep."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How much an edge between near samples counts."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -13,8 +13,6 @@
 - A function of all samples that returns one row each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec

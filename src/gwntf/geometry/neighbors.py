@@ -1,7 +1,5 @@
 """Nearest neighbours among rows, exact for as long as that is affordable."""
 
-from __future__ import annotations
-
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec

@@ -4,8 +4,6 @@ Data have zeros where their model has none, so V has to be large far away from t
 they are, both would leave float32 at one end while the other end is empty.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property

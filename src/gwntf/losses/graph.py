@@ -5,8 +5,6 @@ counts every edge twice, so its penalty is (mu/2) sum_j v_j |a - a_j|^2, with th
 sum of the v_j and s that of the v_j a_j.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 

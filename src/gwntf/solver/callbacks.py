@@ -1,7 +1,5 @@
 """Watching a fit from outside, and ending it early."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType

@@ -1,7 +1,5 @@
 """Checkpoints: what a fit needs to go on where it was, written now and then and before the process leaves."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

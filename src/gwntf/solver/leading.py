@@ -1,7 +1,5 @@
 """Leading singular pairs of the sample unfolding, from products with it alone."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How many clusters a near-far cost needs, found by transporting a small part of the data both ways."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The outer loop: the data term at the present factors, the factors from it, until F settles."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial

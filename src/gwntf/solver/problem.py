@@ -1,7 +1,5 @@
 """A factorization problem, complete and independent of where it is solved."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

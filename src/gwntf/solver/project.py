@@ -1,7 +1,5 @@
 """New samples: their embedding with the other factors fixed, alone or tied to training samples."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial, reduce
 from operator import mul

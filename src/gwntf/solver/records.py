@@ -1,7 +1,5 @@
 """What the solver puts into files."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

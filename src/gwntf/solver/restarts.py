@@ -1,7 +1,5 @@
 """Several fits of one problem that share data, kernels and graph, and several starts of each; the best one wins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a fit returns."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from gwntf.core import Array, FloatArray, Status

@@ -1,7 +1,5 @@
 """Positions in files, joined over all blocks, so that a fit may continue with other blocks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from operator import methodcaller
 from typing import Any

@@ -1,7 +1,5 @@
 """Starting factors, drawn in NumPy so that every backend starts from the same ones."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

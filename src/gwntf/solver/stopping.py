@@ -1,7 +1,5 @@
 """When to stop: the same rule for fits, new samples and batches."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

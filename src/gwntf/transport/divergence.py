@@ -1,7 +1,5 @@
 """Quotients and the Kullback-Leibler divergence, once for every array library."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

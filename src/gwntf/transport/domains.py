@@ -4,8 +4,6 @@ The loop of `scaling` is the same in both; a domain says what a product, a quoti
 `Plain` a quantity is itself and may overflow; in `Log` it is held as its logarithm.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """Transport of every fiber of one mode of a tensor, a tile of fibers at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any

@@ -7,8 +7,6 @@ At T = diag(u) K diag(v) with marginals Phi and Psi,
 so the objective needs only the scalings and the marginals.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

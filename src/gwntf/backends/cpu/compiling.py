@@ -1,7 +1,5 @@
 """Telling the user that something is being compiled, when it takes long enough to be noticed."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Quotients and their divergence in one pass over a block of rows."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

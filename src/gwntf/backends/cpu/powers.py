@@ -8,8 +8,6 @@ The speed hangs on details that fail silently: integers of exactly the width of 
 polynomial, ``error_model="numpy"`` in every caller, and outputs that never alias inputs.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

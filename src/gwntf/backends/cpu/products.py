@@ -4,8 +4,6 @@
 neighbouring numbers of one row, and outputs never overlap inputs.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ samples and four components are taken at a time, so that sixteen sums stay in re
 in cache when it is needed again.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

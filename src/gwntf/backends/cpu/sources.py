@@ -1,7 +1,5 @@
 """What compiled code is compiled from, so that the copy on disk is never older than its source."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 

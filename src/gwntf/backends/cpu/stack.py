@@ -7,8 +7,6 @@ is updated last, so alpha KL(Phi | x) = alpha (sum x - sum Phi) - (1/lam) <Phi, 
 Each loop has few arrays, because compilers give up telling many of them apart and then do one number at a time.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

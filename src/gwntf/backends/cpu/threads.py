@@ -1,7 +1,5 @@
 """Plain Python threads over code that releases the interpreter lock."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections import deque

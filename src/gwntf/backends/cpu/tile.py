@@ -5,8 +5,6 @@ and lies row by row in flat buffers, so that every inner loop runs over neighbou
 the interpreter lock, so that plain Python threads can share the tiles.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -1,7 +1,5 @@
 """Ways into torch: from NumPy, from tensors and from other libraries by DLPack."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Too little memory on a device: blocks of work are halved until they fit, and the last error names the sizes."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Functions on a GPU that are recorded once, as a CUDA graph, and replayed."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable
 from contextlib import AbstractContextManager

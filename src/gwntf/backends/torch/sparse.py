@@ -1,7 +1,5 @@
 """A sparse matrix that multiplies columns by gathering rows and adding them up, in the same order every time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 

@@ -1,7 +1,5 @@
 """Which worker each block belongs to: blocks are spread evenly, again whenever workers come and go."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """From data to blocks on workers: sources are read there, arrays are sent."""
 
-from __future__ import annotations
-
 import math
 import mmap
 from functools import cached_property

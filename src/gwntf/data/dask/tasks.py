@@ -1,7 +1,5 @@
 """Tasks on a cluster: submitted, added up where they are, gathered, and cancelled together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import uuid4

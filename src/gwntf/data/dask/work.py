@@ -4,8 +4,6 @@ Data and states stay on the backend of the worker; whatever travels is a NumPy a
 (`__sizeof__`), so that the scheduler leaves it where it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce

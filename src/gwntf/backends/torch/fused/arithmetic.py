@@ -4,8 +4,6 @@ With `NATIVE` logarithm, exponential and inverse are single instructions of the 
 place of float32; without, as under Triton's interpreter and in float64, they are the language's own.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

@@ -4,8 +4,6 @@ A tile is (fibers, places), padded to a power of two; the kernel is zero beyond 
 registers (`entries`) it is a tuple of one block, a place for each part.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

@@ -4,8 +4,6 @@ Fibers are tuples of blocks (fibers, parts) as in `fibers`; they may be a stretc
 of `transport.scaling` in plain numbers, and columns are judged by the rules of `transport.domains`.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

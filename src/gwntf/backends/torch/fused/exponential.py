@@ -4,8 +4,6 @@ Recursions apply the kernel with a few operations an entry, so that what binds i
 scaling goes array by array, because few of them fit in registers at a time.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

@@ -5,8 +5,6 @@ p 2^BITS + k. Loops over entries are unrolled when compiling. Fibers travel to a
 operation for each place the compiler takes minutes.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

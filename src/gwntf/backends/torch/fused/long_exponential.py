@@ -7,8 +7,6 @@ to the first, with what comes from behind. Each half-step thus finds one of the 
 reads, brings the other one along, and goes through the fiber once.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

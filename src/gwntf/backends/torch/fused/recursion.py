@@ -5,8 +5,6 @@ others; `leap` is the ratio from a part to the next. What lies outside of the re
 before the first place as seen from the place before it, and the sum behind the last place as seen from the one behind.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

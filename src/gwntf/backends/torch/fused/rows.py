@@ -1,7 +1,5 @@
 """The product of a sparse matrix in compressed rows with a dense one, added up in the order of each row."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
