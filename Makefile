@@ -28,8 +28,8 @@ unit: $(VENV)/.dev
 
 # The core tests with the oldest release of every dependency that pyproject.toml allows.
 test-oldest: $(OLD)/.installed
-	$(ONE_THREAD) $(OLD)/bin/python -m pytest -n 2 $(addprefix tests/test_, $(addsuffix .py, algebra chunked cluster distances \
-	  estimator geometry methods missing new_samples plots readers scaling scores solver sparse torch_engine))
+	$(ONE_THREAD) $(OLD)/bin/python -m pytest -n 2 $(addprefix tests/test_, $(addsuffix .py, algebra dask distances \
+	  estimator geometry methods missing new_samples plots readers scaling scores solver sparse streamed torch_backend))
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

@@ -68,7 +68,7 @@ class Case:
         """Whether the library offers this at all; what it refuses by design is tested elsewhere."""
         with_graph = self.estimator in ("GWNTF", "GNMF", "SDNMF", "GNCP") and self.graph_reg > 0
         return not (
-            (self.sparse and (self.engine == "torch" or self.missing))
+            (self.sparse and self.missing)
             or (self.init == "graph" and not with_graph)
             or (
                 self.estimator not in TRANSPORTED

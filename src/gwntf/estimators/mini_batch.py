@@ -39,7 +39,7 @@ _FLOOR = 1e-10
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MiniBatchGWNTF(PerModeTransport):
-    r"""Wasserstein nonnegative tensor factorization from batches, for streams and for data past memory.
+    r"""Wasserstein nonnegative tensor factorization from batches, for streams and for data larger than memory.
 
     The model and the data term are those of `GWNTF` without a graph (no batch has all samples) and without transport
     along the samples. Each batch is embedded with the shared factors as they are, and then fitted for some iterations,
