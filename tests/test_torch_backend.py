@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from gwntf import GNMF, GWNTF, DeviceMemoryError, InputError, neighbor_graph
+from gwntf import GNMF, GWNTF, NCP, NMF, DeviceMemoryError, InputError, neighbor_graph
 from gwntf.backends import get_backend, registry
 from gwntf.core import MissingLibraryError
 from gwntf.datasets import load_digits_tensor
@@ -383,6 +383,17 @@ def test_sparse_product_equals_scipy(room, run, monkeypatch):
     dense = rng.random((30, 5))
     found = get_backend("torch").sparse(matrix, np.float64) @ torch.from_numpy(dense)
     np.testing.assert_allclose(found.numpy(), matrix @ dense, rtol=1e-13, atol=1e-15)
+
+
+def test_sparse_product_without_rows_has_none():
+    found = get_backend("torch").sparse(csr_array((0, 4)), np.float64) @ torch.ones(4, 3, dtype=torch.float64)
+    assert found.shape == (0, 3)
+
+
+@pytest.mark.parametrize("kind", [NMF, NCP, GWNTF])
+def test_sparse_samples_without_entries_are_embedded_at_zero(kind):
+    model = kind(2, max_iter=3, tol=0, random_state=0, engine="torch").fit(csr_array(np.eye(6) + 0.1))
+    assert not model.transform(csr_array((3, 6))).any()
 
 
 def run(code: str) -> str:

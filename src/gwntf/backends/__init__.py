@@ -1,6 +1,6 @@
 """Where the arithmetic runs.
 
-May import `core` only. Start with `protocol` and `numpy_backend`. An backend supplies an array namespace and
+May import `core` only. Start with `protocol` and `numpy_backend`. A backend supplies an array namespace and
 the few things that namespaces leave open (`protocol`); `numpy_backend` is the reference that every other
 backend is compared with, `cpu` compiles the scaling loop with numba, `torch` also runs on GPUs. A library such as numba
 or torch is imported in its own backend folder and nowhere else; `interchange` knows arrays of others without importing

@@ -1,4 +1,4 @@
-"""What the mathematics may ask of an backend."""
+"""What the mathematics may ask of a backend."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -128,7 +128,7 @@ class Backend(Protocol):
     def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
         """Apply a function to independent blocks, perhaps several at a time; answers in the order of the blocks.
 
-        An backend short of memory may cut a block in two, call the function for each part, and give both answers.
+        A backend short of memory may cut a block in two, call the function for each part, and give both answers.
         """
 
     def numbers(self, values: Sequence[Any]) -> Array:

@@ -1,4 +1,4 @@
-"""Engines by name."""
+"""Backends by name."""
 
 from importlib.util import find_spec
 from typing import Any

@@ -159,7 +159,7 @@ class KullbackLeibler(SimplexLoss, Entrywise):
 
     @property
     def weight(self) -> float:
-        """B."""
+        """Return b."""
         return 1.0
 
     def value(self, xp: Any, x: Array, model: Array) -> Array:

@@ -134,7 +134,8 @@ class TransportLoss(SimplexLoss):
         if not own:
             return self._nothing(block, a, rest), state
         state = self._state(block.backend, state)
-        look = _Look(self, state, effort, 1 / len(counted), len(own) / len(counted))
+        kernels = {mode: self.kernels.on(mode, block.backend, block.dtype) for mode in own}
+        look = _Look(self, kernels, state, effort, 1 / len(counted), len(own) / len(counted))
         swept = block.sweep(look, a, rest, own)
         if swept.mass is not None:
             missed = self.relaxation.reg_m_model * zero_mass(block, swept, a, rest)
@@ -161,7 +162,8 @@ class TransportLoss(SimplexLoss):
         """Transport columns along the samples, one of so many `modes`."""
         xp = columns.backend.xp
         state = self._state(columns.backend, state, across=not columns.sparse)
-        look = _Look(self, state, effort, 1 / modes, 1 / modes)
+        kernels = {0: self.kernels.on(0, columns.backend, columns.backend.dtype(a))}
+        look = _Look(self, kernels, state, effort, 1 / modes, 1 / modes)
         swept = columns.sweep_samples_axis(look, a, rest)
         mass = swept.mass[:, 0] if swept.mass is not None else xp.zeros_like(swept.costs[:0, 0])
         return state, Sums(across=swept.costs[:, 0], product=swept.sums[0], mass=mass), swept.rows[0]
@@ -222,6 +224,7 @@ class _Look:
     """Transports a tile of data to the model there; see `data.block.Look`."""
 
     loss: TransportLoss
+    kernels: Mapping[int, Kernel]
     state: WarmStarts | None  # From which transports start, and where they leave their scalings
     effort: int
     share: float  # What part of Psi_bar is the Psi of one mode
@@ -238,7 +241,7 @@ class _Look:
             log_u, warm = (None, False) if self.state is None else self.state.of(mode, start, x)
             terms = transport_mode(
                 backend,
-                loss.kernels.on(mode, backend, backend.dtype(x)),
+                self.kernels[mode],
                 x,
                 seen,
                 axis,

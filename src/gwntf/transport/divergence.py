@@ -12,7 +12,7 @@ def positive(xp: Any, values: Array) -> Array:
 
 
 def ratio_and_kl(xp: Any, x: Array, y: Array, axis: int) -> tuple[Array, Array]:
-    """X / y (zero where x vanishes), and KL(x | y) = sum x log(x / y) - x + y along an axis, in float64.
+    """Return x / y (zero where x vanishes), and KL(x | y) = sum x log(x / y) - x + y along an axis, in float64.
 
     The divergence is infinite where there is mass in x and none in y.
     """
