@@ -51,7 +51,7 @@ class TorchEngine:
         self.precision = precision
         self.block_entries = _block_entries(self.device)
         self._halving = Halving()
-        self.blind = False
+        self.recording = False
 
     def __reduce__(self) -> tuple[type[TorchEngine], tuple[str, str]]:
         """Be made anew where it is sent, on the device of the same name there."""
@@ -118,7 +118,7 @@ class TorchEngine:
             return None
         from gwntf.engines.torch.fused import fused_transport
 
-        return fused_transport(form(), length, exact=self.precision == "highest", alone=self.blind)
+        return fused_transport(form(), length, exact=self.precision == "highest", recording=self.recording)
 
     def numbers(self, values: Sequence[Any]) -> Array:
         """Return a tensor without waiting for those that are on the device."""
@@ -138,22 +138,22 @@ class TorchEngine:
         if self.device.type != "cuda" or entries > _SMALL or (kernels and not _HAS_TRITON):
             return None
         if kernels:
-            from gwntf.engines.torch.fused import needs_no_help
+            from gwntf.engines.torch.fused import can_be_recorded
 
-            if not all(needs_no_help(form(), length) for form, length in kernels):
+            if not all(can_be_recorded(form(), length) for form, length in kernels):
                 return None
         from gwntf.engines.torch.recording import Recording
 
-        return Recording(function, self._alone)
+        return Recording(function, self._recording_mode)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Have transports that never ask the host."""
-        self.blind = True
+    def _recording_mode(self) -> Iterator[None]:
+        """Use transports without host synchronisation."""
+        self.recording = True
         try:
             yield
         finally:
-            self.blind = False
+            self.recording = False
 
     def row_step(self, other: Any) -> RowStep | None:  # noqa: ARG002
         """Return None: products of matrices are as good."""
