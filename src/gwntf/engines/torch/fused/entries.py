@@ -25,16 +25,11 @@ from gwntf.engines.torch.fused.fibers import load_fibers, store_fibers
 
 
 @triton.jit
-def zeros_64(fibers):
-    """Return a block of zeros in float64."""
-    return tl.zeros_like(fibers[0]).to(tl.float64)
-
-
-@triton.jit
 def raise_fibers(x, side, config):
     """Return factor x^power, and the sum of every fiber of x."""
-    raised, total = (), zeros_64(x)
-    for k in tl.static_range(len(x)):
+    total = x[0].to(tl.float64)
+    raised = (raise_to_power(x[0], side, config),)
+    for k in tl.static_range(1, len(x)):
         total += x[k].to(tl.float64)
         raised = raised + (raise_to_power(x[k], side, config),)
     return raised, tl.sum(total, axis=1)
@@ -137,8 +132,9 @@ def is_accurate(checked, mass, units, size):
 @triton.jit
 def data_sums(u, kv, config):
     """Return the sums of Phi and of Phi log2 U."""
-    mass, entropy = zeros_64(u), zeros_64(u)
-    for k in tl.static_range(len(u)):
+    mass = (u[0] * kv[0]).to(tl.float64)
+    entropy = mass_times_log2(u[0] * kv[0], u[0], config)
+    for k in tl.static_range(1, len(u)):
         mass += (u[k] * kv[k]).to(tl.float64)
         entropy += mass_times_log2(u[k] * kv[k], u[k], config)
     return tl.sum(mass, axis=1), tl.sum(entropy, axis=1)
@@ -147,9 +143,11 @@ def data_sums(u, kv, config):
 @triton.jit
 def model_sums(y, v, ku, config):
     """Return Psi, and the sums of Psi, Psi log2 V and Psi log2(Psi / y)."""
-    psi = ()
-    mass, entropy, divergence = zeros_64(v), zeros_64(v), zeros_64(v)
-    for k in tl.static_range(len(v)):
+    psi = (v[0] * ku[0],)
+    mass = psi[0].to(tl.float64)
+    entropy = mass_times_log2(psi[0], v[0], config)
+    divergence = mass_times_log2(psi[0], psi[0] / positive(y[0]), config)
+    for k in tl.static_range(1, len(v)):
         psi = psi + (v[k] * ku[k],)
         mass += psi[k].to(tl.float64)
         entropy += mass_times_log2(psi[k], v[k], config)

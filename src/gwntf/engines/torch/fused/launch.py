@@ -93,6 +93,8 @@ def _launch_dense(form: DenseForm, arrays: Arrays, numbers: Numbers, config: Con
     config = config._replace(parts=max(16, triton.next_power_of_2(config.size)), block=block)
     grid = (triton.cdiv(arrays.columns, block),)
     options = {"num_warps": _THREADS // 32, "num_stages": 1}
+    if config.native and config.size > 64:  # otherwise ptxas may settle for 32 registers and spill everything
+        options["maxnreg"] = 255
     dense.transport[grid](arrays, form.matrix, form.transposed, numbers, config, **options)
 
 
