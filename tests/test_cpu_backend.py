@@ -207,7 +207,7 @@ def test_nobody_waits_for_the_work_of_others():
         begun.set()
         in_time.append(go_on.wait(10))
 
-    with threads.held():
+    with threads.running():
         threads._workers = 2
         pool = ThreadPoolExecutor(1)
         threads._pool = pool
@@ -265,13 +265,13 @@ def test_auto_is_the_compiled_backend_where_there_is_one(monkeypatch):
     assert get_backend("auto").name == "numpy"
 
 
-def test_slow_compilation_is_told_and_quick_is_not(caplog, monkeypatch):
-    monkeypatch.setattr(compiling, "_PATIENCE", 0.02)
-    with compiling.told_if_slow("a test"):
+def test_slow_compilation_is_logged_and_fast_is_not(caplog, monkeypatch):
+    monkeypatch.setattr(compiling, "_DELAY", 0.02)
+    with compiling.warn_if_slow("a test"):
         time.sleep(0.2)
     assert "compiling a test" in caplog.text
     caplog.clear()
-    monkeypatch.setattr(compiling, "_PATIENCE", 5.0)
-    with compiling.told_if_slow("a test"):
+    monkeypatch.setattr(compiling, "_DELAY", 5.0)
+    with compiling.warn_if_slow("a test"):
         pass
     assert caplog.text == ""

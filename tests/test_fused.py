@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("triton", reason="triton is not installed")
 
 from gwntf.backends.torch.backend import TorchBackend  # noqa: E402
-from gwntf.backends.torch.fused import fused_transport, launch, needs_no_help  # noqa: E402
+from gwntf.backends.torch.fused import can_be_recorded, fused_transport, launch  # noqa: E402
 from gwntf.backends.torch.fused.rows import RowProduct  # noqa: E402
 
 pytestmark = [
@@ -34,15 +34,15 @@ class Interpreted(TorchBackend):
         self.replayed = 0
 
     def stack_transport(self, form, length, columns):
-        return fused_transport(form(), length, exact=self.precision == "highest", alone=self.recording)
+        return fused_transport(form(), length, exact=self.precision == "highest", recording=self.recording)
 
     def recorded(self, function, kernels, entries):
-        if not all(needs_no_help(form(), length) for form, length in kernels):
+        if not all(can_be_recorded(form(), length) for form, length in kernels):
             return None
 
         def replay(*arrays):
             self.replayed += 1
-            with self._alone():
+            with self._recording_mode():
                 return function(*arrays)
 
         return replay
@@ -126,9 +126,9 @@ def test_long_columns_that_float32_does_not_hold_are_solved_in_float64(rng):
     backend, cost = Interpreted(), costs("grid", 260, rng)
     start = np.where(x > 0, 60 + 20 * rng.normal(size=x.shape), -np.inf).astype("float32")
     kernel = build_kernel(cost, 0.01, backend, "float32")
-    assert needs_no_help(kernel.form(), 260)
+    assert can_be_recorded(kernel.form(), 260)
     options = {"log_u": start, "warm": True}
-    with backend._alone():
+    with backend._recording_mode():
         assert_equals_reference(
             backend, cost, x, y, Relaxation(0.01, 1.0, 1.0), TransportLimits(2, 0.0), rtol=1e-6, **options
         )
@@ -178,7 +178,7 @@ def test_columns_beyond_float64_climb_to_logarithms_unless_nobody_can_look(rng):
     backend, cost = Interpreted(), costs("grid", 32, rng)
     relaxation, limits = Relaxation(5e-4, 1.0, 1.0), TransportLimits(5, 0.0)
     assert_equals_reference(backend, cost, x, y, relaxation, limits, rtol=1e-5)
-    with backend._alone():
+    with backend._recording_mode():
         found = transport_tensor(backend, cost, x, y, 1, relaxation, limits)
     assert np.isnan(found[2].sum(axis=0)).any()
 

@@ -42,7 +42,9 @@ def check_entries(
     negative = sum(block.negative for block in found)
     if negative:
         given = f"{negative} negative entries (smallest {min(block.smallest for block in found):g})"
-        allowed = "nonnegative numbers. Negative values in data that are noise may be set to zero: np.maximum(X, 0)"
+        allowed = (
+            "nonnegative numbers. Negative values in data that are noise may be set to zero: np.maximum(X, 0)"
+        )
         raise InputError(name, given, allowed)
     for part, block in zip(slices, found, strict=True):
         if block.empty is not None:

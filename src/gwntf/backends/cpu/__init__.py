@@ -1,5 +1,6 @@
-"""The fused CPU backend: numba kernels that take a tile of columns through all scalings while it lies in cache.
+"""The compiled CPU backend: numba kernels that do all scalings of a tile of columns while it is in cache.
 
-`powers` holds x ** -p and log in a form that LLVM vectorises, `tile` the scaling loop, `stack` the transport of a
-whole mode, `backend` the backend that offers them. numba is imported here and nowhere else.
+`powers` has x ** -p and log in a form that LLVM vectorises, `products` the products with kernels, `tile` the scaling
+loop, `stack` the transport of a mode, `rows` and `entrywise` the steps of other losses. Start with `backend`. numba is
+only imported in this folder.
 """

@@ -1,4 +1,4 @@
-"""Telling the user that something is being compiled, when it takes long enough to be noticed."""
+"""A warning while something is compiled, if that takes long."""
 
 import logging
 import threading
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 _log = logging.getLogger(__name__)
 
-_PATIENCE = 1.0
+_DELAY = 1.0
 
 
 @contextmanager
-def told_if_slow(what: str) -> Iterator[None]:
-    """Log a warning, once, if the block takes longer than a second."""
+def warn_if_slow(what: str) -> Iterator[None]:
+    """Log a warning if the block takes longer than a second."""
     message = "compiling %s; this takes some seconds, once: the result is kept on disk"
-    timer = threading.Timer(_PATIENCE, _log.warning, (message, what))
+    timer = threading.Timer(_DELAY, _log.warning, (message, what))
     timer.daemon = True
     timer.start()
     try:

@@ -1,4 +1,4 @@
-"""Quotients and their divergence in one pass over a block of rows."""
+"""Quotients and divergences in one pass over a block of rows."""
 
 import math
 from typing import Any
@@ -33,7 +33,7 @@ def divergence_row(x, y, logs):
 
 
 def _compile(digest: int) -> Any:
-    """Return the function that Python calls; see `sources` for the number it holds."""
+    """Return the function that Python calls; see `sources` for the digest."""
 
     @njit(cache=True, **LOOSE)
     def ratio_and_kl(x, y, tiny, ratio, kl):

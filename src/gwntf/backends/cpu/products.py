@@ -1,7 +1,7 @@
-"""K V for every form of kernel, on a tile that lies row by row in a flat buffer.
+"""K V for every form of kernel, on a tile that is stored by rows in a flat buffer.
 
-`apply` and `apply_transposed` are chosen by the type of the kernel while the caller is compiled. Inner loops run over
-neighbouring numbers of one row, and outputs never overlap inputs.
+`apply` and `apply_transposed` are chosen by the type of the kernel when the caller is compiled. Inner loops run over
+contiguous numbers of one row, and outputs never overlap inputs.
 """
 
 import math
@@ -9,31 +9,25 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
-from numba.extending import overload
 
-from gwntf.backends.cpu.powers import FLAGS
+from gwntf.backends.cpu.powers import FLAGS, chosen_by_type
 from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, NearFarForm, SeparableForm
 
-LOOSE: dict[str, Any] = {
-    "fastmath": FLAGS | {"reassoc"},
-    "error_model": "numpy",
-    "nogil": True,
-}
-
+LOOSE: dict[str, Any] = {"fastmath": FLAGS | {"reassoc"}, "error_model": "numpy", "nogil": True}
 
 T = 128
 """Columns of a tile."""
 
 
 def tile_width(form: KernelForm, length: int) -> int:
-    """How many columns a tile has: T, but fewer where a recursion runs along so many rows that they leave the cache."""
+    """Return the number of columns of a tile: T, but fewer where a recursion over the rows would leave the cache."""
     if not isinstance(form, ExponentialForm):
         return T
     return int(min(T, max(16, 2**17 // length // 16 * 16)))
 
 
 def scratch_size(form: KernelForm) -> int:
-    """How many numbers `apply` needs beside a tile."""
+    """Return the size of the scratch array of `apply`."""
     if isinstance(form, SeparableForm):
         sizes = [axis.size if isinstance(axis, ExponentialForm) else len(axis.matrix) for axis in form.axes]
         cells = math.prod(sizes)
@@ -46,7 +40,7 @@ def scratch_size(form: KernelForm) -> int:
 
 @njit(**LOOSE)
 def multiply_dense(K, top, left, rows, columns, V, B):
-    """B = K V for T columns and a part of K, four of its rows and columns at a time; K lies in rows."""
+    """B = K V for T columns and a part of K in C order, four of its rows and columns at a time."""
     even_rows, even = rows - rows % 4, columns - columns % 4
     B[: rows * T] = B.dtype.type(0)
     for i in range(0, even_rows, 4):
@@ -81,7 +75,7 @@ def multiply_dense(K, top, left, rows, columns, V, B):
 
 @njit(**LOOSE)
 def multiply_wide(K, size, V, B, width, work):
-    """B = K V for rows of any multiple of T numbers, T of them at a time."""
+    """B = K V for rows of a multiple of T numbers, T of them at a time."""
     if width == T:
         multiply_dense(K, 0, 0, size, size, V, B)
         return
@@ -104,7 +98,7 @@ def copy_row(V, v, B, b):
 
 @njit(**LOOSE)
 def add_row(a, V, v, B, b):
-    """Add a times T numbers of one row to another."""
+    """Add T numbers of one row, multiplied by a, to another row."""
     row, out = V[v : v + T], B[b : b + T]
     for t in range(T):
         out[t] += a * row[t]
@@ -135,7 +129,7 @@ def multiply_exponential(scale, ratio, V, B, size, width, work):
 
 @njit(**LOOSE)
 def multiply_near_far(kernel, V, B, work):
-    """B = K V, in the order of places: sums over clusters seen from every other, their field, then near pairs."""
+    """B = K V, in the order of the clusters: sums over clusters for every other cluster, far field, then near pairs."""
     places, clusters = kernel.field.shape
     group = group_size(places, clusters)
     sums, seen = work[: clusters * group * T], work[clusters * group * T : clusters * (group + 1) * T]
@@ -156,121 +150,85 @@ def multiply_near_far(kernel, V, B, work):
 
 @njit(**LOOSE)
 def group_size(places, clusters):
-    """How many clusters to send to at a time: more of them read V less often, but what is sent takes more room."""
+    """Return the number of target clusters at a time: more of them read V less often but need more scratch memory."""
     return max(4, min(clusters, int(np.sqrt(places / 2)) // 4 * 4))
 
 
 @njit(**LOOSE)
 def add_neighbors(kernel, i, V, out):
-    """Add the near pairs of one place, four at a time."""
-    first, last = kernel.starts[i], kernel.starts[i + 1]
-    p = first
+    """Add the near pairs of one row, four at a time."""
+    excess, neighbors, p, last = kernel.excess, kernel.neighbors, kernel.starts[i], kernel.starts[i + 1]
     while p + 4 <= last:
-        a0, a1, a2, a3 = (
-            kernel.excess[p],
-            kernel.excess[p + 1],
-            kernel.excess[p + 2],
-            kernel.excess[p + 3],
-        )
-        j0, j1, j2, j3 = (
-            kernel.neighbors[p] * T,
-            kernel.neighbors[p + 1] * T,
-            kernel.neighbors[p + 2] * T,
-            kernel.neighbors[p + 3] * T,
-        )
+        a0, a1, a2, a3 = excess[p], excess[p + 1], excess[p + 2], excess[p + 3]
+        j0, j1 = neighbors[p] * T, neighbors[p + 1] * T
+        j2, j3 = neighbors[p + 2] * T, neighbors[p + 3] * T
         r0, r1, r2, r3 = V[j0 : j0 + T], V[j1 : j1 + T], V[j2 : j2 + T], V[j3 : j3 + T]
         for t in range(T):
             out[t] += a0 * r0[t] + a1 * r1[t] + a2 * r2[t] + a3 * r3[t]
         p += 4
     for q in range(p, last):
-        add_row(kernel.excess[q], V, kernel.neighbors[q] * T, out, 0)
-
-
-def apply(kernel: Any, V: Any, B: Any, size: Any, width: Any, work: Any) -> None:
-    """B = K V for a tile of `size` rows of `width` numbers (inside compiled code)."""
-    raise NotImplementedError("only inside compiled code")
-
-
-def apply_transposed(kernel: Any, V: Any, B: Any, size: Any, width: Any, work: Any) -> None:
-    """B = K' V (inside compiled code)."""
-    raise NotImplementedError("only inside compiled code")
+        add_row(excess[q], V, neighbors[q] * T, out, 0)
 
 
 def _form(kernel: Any) -> Any:
-    """Which form a kernel has, from its type in compiled code."""
+    """Return the form of a kernel, given its type in compiled code."""
     return kernel.instance_class if isinstance(kernel, types.BaseNamedTuple) else None
 
 
-@overload(apply)
-def _apply(kernel, V, B, size, width, work):  # noqa: ARG001
+@chosen_by_type
+def apply(kernel, V, B, size, width, work):  # noqa: ARG001
+    """B = K V for a tile of `size` rows of `width` numbers."""
     if _form(kernel) is DenseForm:
         return lambda kernel, V, B, size, width, work: multiply_wide(kernel.matrix, size, V, B, width, work)
     if _form(kernel) is SeparableForm:
         return lambda kernel, V, B, size, width, work: along_axes(kernel.axes, False, V, B, size, width, work)
-    return _symmetric(kernel)
+    return _apply_symmetric(kernel)
 
 
-@overload(apply_transposed)
-def _apply_transposed(kernel, V, B, size, width, work):  # noqa: ARG001
+@chosen_by_type
+def apply_transposed(kernel, V, B, size, width, work):  # noqa: ARG001
+    """B = K' V."""
     if _form(kernel) is DenseForm:
         return lambda kernel, V, B, size, width, work: multiply_wide(
             kernel.transposed, size, V, B, width, work
         )
     if _form(kernel) is SeparableForm:
         return lambda kernel, V, B, size, width, work: along_axes(kernel.axes, True, V, B, size, width, work)
-    return _symmetric(kernel)
+    return _apply_symmetric(kernel)
 
 
-def _symmetric(kernel: Any) -> Any:
-    """Products with kernels that are their own transposes."""
+def _apply_symmetric(kernel: Any) -> Any:
+    """Return `apply` for kernels that are equal to their transposes."""
     if _form(kernel) is ExponentialForm:
         return lambda kernel, V, B, size, width, work: multiply_exponential(
             kernel.scale, kernel.ratio, V, B, size, width, work
         )
-    return lambda kernel, V, B, size, width, work: multiply_near_far(  # noqa: ARG005
-        kernel, V, B, work
-    )
+    return lambda kernel, V, B, size, width, work: multiply_near_far(kernel, V, B, work)  # noqa: ARG005
 
 
-def row_count(kernel: Any, size: Any) -> Any:
-    """How many rows a tile has for fibers of that size (inside compiled code)."""
-    raise NotImplementedError("only inside compiled code")
+@chosen_by_type
+def row_count(kernel, size):  # noqa: ARG001
+    """Return the number of rows of a tile, for fibers of that size."""
+    near_far = _form(kernel) is NearFarForm
+    return (lambda kernel, size: len(kernel.order)) if near_far else (lambda kernel, size: size)  # noqa: ARG005
 
 
-def row_source(kernel: Any, i: Any) -> Any:
-    """Which element of a fiber row i of a tile holds; -1 for none (inside compiled code)."""
-    raise NotImplementedError("only inside compiled code")
+@chosen_by_type
+def row_source(kernel, i):  # noqa: ARG001
+    """Return which element of a fiber is in row i of a tile; -1 for none."""
+    near_far = _form(kernel) is NearFarForm
+    return (lambda kernel, i: kernel.order[i]) if near_far else (lambda kernel, i: i)  # noqa: ARG005
 
 
-@overload(row_count)
-def _row_count(kernel, size):  # noqa: ARG001
-    if _form(kernel) is NearFarForm:
-        return lambda kernel, size: len(kernel.order)  # noqa: ARG005
-    return lambda kernel, size: size  # noqa: ARG005
-
-
-@overload(row_source)
-def _row_source(kernel, i):  # noqa: ARG001
-    if _form(kernel) is NearFarForm:
-        return lambda kernel, i: kernel.order[i]
-    return lambda kernel, i: i  # noqa: ARG005
-
-
-def length_of(axis: Any) -> Any:
-    """Size of one axis of a separable kernel (inside compiled code)."""
-    raise NotImplementedError("only inside compiled code")
-
-
-@overload(length_of)
-def _length_of(axis):
-    if _form(axis) is DenseForm:
-        return lambda axis: len(axis.matrix)
-    return lambda axis: axis.size
+@chosen_by_type
+def length_of(axis):
+    """Return the size of one axis of a separable kernel."""
+    return (lambda axis: len(axis.matrix)) if _form(axis) is DenseForm else (lambda axis: axis.size)
 
 
 @njit(**LOOSE)
 def along_axes(axes, transposed, V, B, size, width, work):
-    """Multiply one axis after the other: each sees the tile as a stack of (before, length, after)."""
+    """Multiply along one axis after the other, with the tile as a stack (before, length, after)."""
     first, rest = work[: size * width], work[size * width :]
     first[:] = V[: size * width]
     before, left = 1, size

@@ -1,8 +1,8 @@
-"""One reading of a block of samples under the least-squares loss: X_(1) A(-1), the step of A(1), X_(1)' A(1).
+"""One pass over a block of samples under the least-squares loss: X_(1) A(-1), the step of A(1), X_(1)' A(1).
 
-Factors have few columns, for which the matrix products of BLAS reach half of what the processor does. Here four
-samples and four components are taken at a time, so that sixteen sums stay in registers, and a panel of samples is still
-in cache when it is needed again.
+Factors have few columns, for which BLAS reaches half of the speed of the processor. Here four samples and four
+components are processed at a time, so that sixteen sums stay in registers, and a panel of samples is still in cache
+when it is needed again.
 """
 
 from typing import Any
@@ -14,13 +14,10 @@ from gwntf.backends.cpu.products import LOOSE
 from gwntf.backends.cpu.sources import digest_of_sources
 
 PANEL, STRETCH = 32, 2048
-"""Samples of a panel, and entries of a sample that are taken at a time."""
+"""Samples of a panel, and entries of a sample that are processed at a time."""
 
 SKEW = 80
-"""Entries that the rows of `others` and `sums` have beyond those of a sample.
-
-Else the same entry of all rows could have one place in the cache, and they would drive each other out.
-"""
+"""Padding of the rows of `others` and `sums`, without which the same entry of all rows could map to one cache set."""
 
 
 @njit(**LOOSE)
@@ -52,12 +49,8 @@ def add_inner(x, i, b, c, start, stop, out):
 def add_outer(x, i, a, c, start, stop, out):
     """Add four rows of x, over some columns, with the weights of four components to the rows of out."""
     x0, x1, x2, x3 = x[i, start:stop], x[i + 1, start:stop], x[i + 2, start:stop], x[i + 3, start:stop]
-    y0, y1, y2, y3 = (
-        out[c, start:stop],
-        out[c + 1, start:stop],
-        out[c + 2, start:stop],
-        out[c + 3, start:stop],
-    )
+    y0, y1 = out[c, start:stop], out[c + 1, start:stop]
+    y2, y3 = out[c + 2, start:stop], out[c + 3, start:stop]
     a00, a01, a02, a03 = a[i, c], a[i, c + 1], a[i, c + 2], a[i, c + 3]
     a10, a11, a12, a13 = a[i + 1, c], a[i + 1, c + 1], a[i + 1, c + 2], a[i + 1, c + 3]
     a20, a21, a22, a23 = a[i + 2, c], a[i + 2, c + 1], a[i + 2, c + 2], a[i + 2, c + 3]
@@ -73,7 +66,7 @@ def add_outer(x, i, a, c, start, stop, out):
 
 @njit(**LOOSE)
 def add_inner_row(x, i, b, c, start, stop, out):
-    """Do what `add_inner` does for one row and one component."""
+    """`add_inner` for one row and one component."""
     row, other = x[i, start:stop], b[c, start:stop]
     total = x.dtype.type(0)
     for j in range(row.size):
@@ -83,7 +76,7 @@ def add_inner_row(x, i, b, c, start, stop, out):
 
 @njit(**LOOSE)
 def add_outer_row(x, i, a, c, start, stop, out):
-    """Do what `add_outer` does for one row and one component."""
+    """`add_outer` for one row and one component."""
     row, weight, sums = x[i, start:stop], a[i, c], out[c, start:stop]
     for j in range(row.size):
         sums[j] += weight * row[j]
@@ -91,9 +84,9 @@ def add_outer_row(x, i, a, c, start, stop, out):
 
 @njit(**LOOSE)
 def by_tiles(x, first, last, other, components, outer, out):
-    """Add the inner or outer products of some samples with all components, a multiple of four.
+    """Add the inner or outer products of some samples with all components, whose number is a multiple of four.
 
-    That it asks which of them in the loop costs nothing beside a tile; a function handed to it could not be cached.
+    The branch in the loop is cheap compared with a tile; with a function as argument this could not be cached.
     """
     even = last - (last - first) % 4
     for start in range(0, x.shape[1], STRETCH):
@@ -124,14 +117,14 @@ def move(a, attraction, denominator, product, moved):
 
 
 def _compile(digest: int) -> Any:
-    """Return the function that Python calls; see `sources` for the number it holds."""
+    """Return the function that Python calls; see `sources` for the digest."""
 
     @njit(cache=True, **LOOSE)
     def step_rows(x, a, attraction, denominator, others, product, moved, sums):
-        """Move some samples and add X_(1)' of them to sums, a panel at a time; return <moved, product>.
+        """Update some samples and add X_(1)' of them to sums, a panel at a time; return <moved, product>.
 
-        `others` and `sums` have one row, and `moved` one column, for every component, filled up with zeros to a
-        multiple of four.
+        `others` and `sums` have one row, and `moved` one column, for every component, padded with zeros to a multiple
+        of four.
         """
         salt = digest  # noqa: F841
         cross = 0.0

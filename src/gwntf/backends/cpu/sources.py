@@ -1,14 +1,14 @@
-"""What compiled code is compiled from, so that the copy on disk is never older than its source."""
+"""A digest of the source of compiled code, so that the cached copy on disk is never outdated."""
 
 import zlib
 from pathlib import Path
 
 
 def digest_of_sources() -> int:
-    """Return a number that changes when any file of this folder, or the forms of the kernels, change.
+    """Return a number that changes when any file of this folder, or `forms`, changes.
 
-    numba looks at the file of a cached function alone, not at the files of what it calls. So only functions that
-    Python calls are cached, and each holds this number, which numba counts as a part of the function.
+    numba only checks the file of a cached function, not those of the functions it calls. So only functions that Python
+    calls are cached, and each has this number in its closure, which numba includes in the cache key.
     """
     here = Path(__file__).parent
     files = [*sorted(here.glob("*.py")), here.parent / "forms.py"]

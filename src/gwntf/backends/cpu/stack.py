@@ -1,10 +1,10 @@
-"""Transport of all fibers of a mode, straight from the tensor and back into it.
+"""Transport of all fibers of a mode, read from the tensor and written back to it.
 
-A tensor is seen as a stack (before, length, after) whose middle axis is the mode, so that nothing is gathered, and of
-what a column gives only Psi, log U and its three terms leave the tile. The data term needs no logarithm of its own: U
-is updated last, so alpha KL(Phi | x) = alpha (sum x - sum Phi) - (1/lam) <Phi, log u>.
+A tensor is treated as a stack (before, length, after) whose middle axis is the mode, so that nothing is copied outside
+of a tile; only Psi, log U and the three terms of every column are written. The data term needs no logarithm of its own:
+U is updated last, so alpha KL(Phi | x) = alpha (sum x - sum Phi) - (1/lam) <Phi, log u>.
 
-Each loop has few arrays, because compilers give up telling many of them apart and then do one number at a time.
+Each loop uses few arrays, because compilers do not vectorise loops over many arrays that might overlap.
 """
 
 import math
@@ -16,26 +16,26 @@ from numba import njit
 from gwntf.backends.cpu.powers import divide_by_powers, exp2_of, logarithms
 from gwntf.backends.cpu.products import LOOSE, row_count, row_source
 from gwntf.backends.cpu.sources import digest_of_sources
-from gwntf.backends.cpu.tile import dot_columns, iterate, judge
+from gwntf.backends.cpu.tile import count_inaccurate, dot_columns, iterate
 
 FROM_LOG2 = math.log(2)
 
 
 @njit(**LOOSE)
 def copy_run(source, target):
-    """Copy neighbouring numbers."""
+    """Copy contiguous numbers."""
     for s in range(source.size):
         target[s] = source[s]
 
 
 @njit(**LOOSE)
-def move_fibers(kernel, stack, place, tile, target):
+def move_fibers(kernel, stack, tile_range, tile, target):
     """Copy fibers of a stack, which may be read-only, into a tile, or the tile into a target of the stack's shape.
 
-    Fibers go in runs that share their place on the leading axis. Whether there is a target is known when compiling,
-    so that nothing is written to a stack that is only read.
+    Fibers are copied in runs with the same index on the leading axis. Whether there is a target is known when
+    compiling, so that read-only stacks are never written.
     """
-    left, width, filled, size = place
+    left, width, filled, size = tile_range
     after = stack.shape[2]
     t = 0
     while t < filled:
@@ -58,25 +58,25 @@ def move_fibers(kernel, stack, place, tile, target):
 
 
 @njit(**LOOSE)
-def load_fibers(kernel, stack, place, tile):
-    """Copy fibers into a tile, zeros where there is none."""
-    _, width, filled, size = place
+def load_fibers(kernel, stack, tile_range, tile):
+    """Copy fibers into a tile, padded with zeros."""
+    _, width, filled, size = tile_range
     if filled < width or size > stack.shape[1]:
         tile[:] = tile.dtype.type(0)
-    move_fibers(kernel, stack, place, tile, None)
+    move_fibers(kernel, stack, tile_range, tile, None)
 
 
 @njit(**LOOSE)
-def write_back(kernel, tile, sound, place, old, stack):
-    """Write the sound columns of a tile to their fibers; the others keep what they have."""
-    _, width, filled, size = place
-    if not sound[:filled].all():
-        load_fibers(kernel, stack, place, old)
+def write_back(kernel, tile, accurate, tile_range, old, stack):
+    """Write the accurate columns of a tile to their fibers; the others are unchanged."""
+    _, width, filled, size = tile_range
+    if not accurate[:filled].all():
+        load_fibers(kernel, stack, tile_range, old)
         for t in range(filled):
-            if not sound[t]:
+            if not accurate[t]:
                 for i in range(size):
                     tile[i * width + t] = old[i * width + t]
-    move_fibers(kernel, stack, place, tile, stack)
+    move_fibers(kernel, stack, tile_range, tile, stack)
 
 
 @njit(**LOOSE)
@@ -150,7 +150,7 @@ def sum_terms(x, y, phi, psi, log_u, log_v, log_ratio, size, width, sums):
 
 @njit(**LOOSE)
 def write_terms(sums, weights, offsets, left, filled, terms):
-    """Write the three terms of W of every column from its sums; U and V were held as exp(-offset) times themselves."""
+    """Write the three terms of W of every column from its sums; U and V are stored as exp(-offset) times themselves."""
     reg, alpha, beta = weights
     a, b = np.float64(offsets[0]), np.float64(offsets[1])
     for t in range(filled):
@@ -161,38 +161,38 @@ def write_terms(sums, weights, offsets, left, filled, terms):
 
 
 @njit(**LOOSE)
-def solve_tile(kernel, X, Y, log_u, warm, held, kept, columnwise, work, done, task, place):
-    """Load a tile and take it through its scalings."""
+def solve_tile(kernel, X, Y, log_u, warm, buffers, kept, columnwise, work, done, task, tile_range):
+    """Load a tile and do all scalings."""
     offsets, _, exponents, limits, _, _ = task
-    _, width, filled, size = place
-    xp, yp, u, v, ku, spare, x, y = held[0], held[1], held[2], held[3], held[5], held[6], held[7], held[8]
-    load_fibers(kernel, X, place, x)
+    _, width, filled, size = tile_range
+    xp, yp, u, v = buffers[0], buffers[1], buffers[2], buffers[3]
+    ku, spare, x, y = buffers[5], buffers[6], buffers[7], buffers[8]
+    load_fibers(kernel, X, tile_range, x)
     raise_to(x, exponents[0], offsets[0], spare, xp)
-    load_fibers(kernel, Y, place, y)
+    load_fibers(kernel, Y, tile_range, y)
     raise_to(y, exponents[1], offsets[1], spare, yp)
     if warm:
-        load_fibers(kernel, log_u, place, ku)
+        load_fibers(kernel, log_u, tile_range, ku)
         from_natural(ku, offsets[0], u)
     else:
         v[:] = v.dtype.type(np.exp(-np.float64(offsets[1]))) / v.dtype.type(X.shape[1])
-    iterate(kernel, held, kept, columnwise, work, done, exponents, limits, warm, size, width, filled)
+    iterate(kernel, buffers, kept, columnwise, work, done, exponents, limits, warm, size, width, filled)
 
 
 @njit(**LOOSE)
-def assess_tile(held, columnwise, sums, done, task, place, terms, sound):
-    """Say which columns of a solved tile are sound and what they cost.
+def assess_tile(buffers, columnwise, sums, done, task, tile_range, terms, accurate):
+    """Find out which columns of a solved tile are accurate, and their terms.
 
-    Afterwards the rows of `held` are Phi, Psi, U and, in the seventh, log2 U; the others are spent.
+    Afterwards the rows of `buffers` are Phi, Psi, U and, in the seventh, log2 U; the others are overwritten.
     """
     offsets, _, _, _, extremes, weights = task
-    left, width, filled, size = place
-    xp, yp, u, v, kv, ku, spare, x, y = (
-        held[0], held[1], held[2], held[3], held[4], held[5], held[6], held[7], held[8],
-    )  # fmt: skip
+    left, width, filled, size = tile_range
+    xp, yp, u, v, kv = buffers[0], buffers[1], buffers[2], buffers[3], buffers[4]
+    ku, spare, x, y = buffers[5], buffers[6], buffers[7], buffers[8]
     bad = columnwise[0]
     bad[:] = bad.dtype.type(0)
-    judge(v, kv, xp, extremes, size, width, columnwise[1], bad)
-    judge(u, ku, yp, extremes, size, width, columnwise[1], bad)
+    count_inaccurate(v, kv, xp, extremes, size, width, columnwise[1], bad)
+    count_inaccurate(u, ku, yp, extremes, size, width, columnwise[1], bad)
     products(u, kv, xp)
     products(v, ku, yp)
     logarithms(v, kv)
@@ -202,38 +202,38 @@ def assess_tile(held, columnwise, sums, done, task, place, terms, sound):
     sum_terms(x, y, xp, yp, spare, kv, v, size, width, sums)
     for t in range(filled):
         done[t] = bad[t] == bad.dtype.type(0) or sums[4, t] == 0.0
-        sound[left + t] = done[t]
+        accurate[left + t] = done[t]
     write_terms(sums, weights, offsets, left, filled, terms)
 
 
 def _compile(digest: int) -> Any:
-    """Return the function that Python calls; see `sources` for the number it holds."""
+    """Return the function that Python calls; see `sources` for the digest."""
 
     @njit(cache=True, **LOOSE)
-    def transport_stack(X, Y, log_u, marginal, warm, keep, kernel, sizes, task, terms, sound):
-        """Transport every fiber, tile by tile; unsound columns are left untouched.
+    def transport_stack(X, Y, log_u, marginal, warm, keep, kernel, sizes, task, terms, accurate):
+        """Transport every fiber, tile by tile; nothing is written for inaccurate columns but their terms.
 
-        `sizes` are the columns of a tile and the numbers that its products work on; `task` holds the offsets, the
-        share, the exponents, the limits of the loop, the ends of the number type, and reg, alpha and beta.
+        `sizes` are the number of columns of a tile and the size of the scratch array; `task` has the offsets, the
+        share, the exponents, the limits of the loop, the limits of the number type, and reg, alpha and beta.
         """
         salt = digest  # noqa: F841
         width, columns = sizes[0], X.shape[0] * X.shape[2]
         size = row_count(kernel, X.shape[1])
-        held = np.empty((9, size * width), X.dtype)
+        buffers = np.empty((9, size * width), X.dtype)
         kept = np.empty((3, size * width if task[3][1] > 0 else 0), X.dtype)
         work, columnwise = np.empty(sizes[1], X.dtype), np.empty((2, width), X.dtype)
         done, sums = np.empty(width, np.bool_), np.empty((7, width), np.float64)
-        phi, psi, u, log2_u = held[0], held[1], held[2], held[6]
+        phi, psi, u, log2_u = buffers[0], buffers[1], buffers[2], buffers[6]
         for left in range(0, columns, width):
-            place = (left, width, min(width, columns - left), size)
-            solve_tile(kernel, X, Y, log_u, warm, held, kept, columnwise, work, done, task, place)
-            assess_tile(held, columnwise, sums, done, task, place, terms, sound)
-            load_fibers(kernel, marginal, place, phi)
+            tile_range = (left, width, min(width, columns - left), size)
+            solve_tile(kernel, X, Y, log_u, warm, buffers, kept, columnwise, work, done, task, tile_range)
+            assess_tile(buffers, columnwise, sums, done, task, tile_range, terms, accurate)
+            load_fibers(kernel, marginal, tile_range, phi)
             add_scaled(psi, task[1], phi)
-            write_back(kernel, phi, done, place, psi, marginal)
+            write_back(kernel, phi, done, tile_range, psi, marginal)
             if keep:
                 to_natural(u, log2_u, task[0][0], phi)
-                write_back(kernel, phi, done, place, psi, log_u)
+                write_back(kernel, phi, done, tile_range, psi, log_u)
 
     return transport_stack
 

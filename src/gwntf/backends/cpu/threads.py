@@ -1,4 +1,4 @@
-"""Plain Python threads over code that releases the interpreter lock."""
+"""Python threads for code that releases the interpreter lock."""
 
 import os
 import threading
@@ -17,67 +17,66 @@ Item = TypeVar("Item")
 
 
 class Threads:
-    """Threads for independent pieces of work.
+    """A thread pool for independent items of work.
 
-    Their number is the smallest of what numba, the BLAS and OpenMP libraries and the processor allow, so that
+    The number of threads is the smallest of what numba, the BLAS and OpenMP libraries and the processor allow, so that
     ``NUMBA_NUM_THREADS``, ``numba.set_num_threads``, ``OMP_NUM_THREADS``, ``threadpoolctl.threadpool_limits`` and
-    joblib's limit on nested threads all hold. While they are held, and also where there is only one, each BLAS call
-    has one thread: idle threads of BLAS spin, and would take the cores away, and products on several threads
-    round otherwise than on one.
+    joblib's limit on nested threads all apply. While the pool is running, even with one thread, each BLAS call uses one
+    thread: idle BLAS threads spin and would occupy the cores, and several threads round differently from one.
     """
 
     def __init__(self) -> None:
         self._libraries = ThreadpoolController().select(user_api=["blas", "openmp"])
         self._lock, self._own = threading.Lock(), threading.local()
-        self._holders, self._held, self._workers = 0, ExitStack(), 1
+        self._users, self._resources, self._workers = 0, ExitStack(), 1
         self._pool: ThreadPoolExecutor | None = None
 
     def count(self) -> int:
-        """How many threads may run now."""
+        """Return the number of threads that may run now."""
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         allowed = [library.num_threads for library in self._libraries.lib_controllers]
         return int(max(1, min([numba.get_num_threads(), cores, *allowed])))
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep the threads from one `map` to the next, which takes longer to start them than many a product does."""
+    def running(self) -> Iterator[None]:
+        """Keep the threads from one `map` to the next, because starting them takes longer than small products."""
         with self._lock:
-            if self._holders == 0:
+            if self._users == 0:
                 self._start()
-            self._holders += 1
+            self._users += 1
         try:
             yield
         finally:
             with self._lock:
-                self._holders -= 1
-                if self._holders == 0:
+                self._users -= 1
+                if self._users == 0:
                     self._pool = None
-                    self._held.close()
+                    self._resources.close()
 
     def map(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
-        """Apply a function to every item; answers in the order of the items."""
-        if getattr(self._own, "busy", False):  # a piece of a piece
+        """Apply a function to every item; results are in the order of the items."""
+        if getattr(self._own, "busy", False):  # a nested call
             return [function(item) for item in items]
-        with self.held():
+        with self.running():
             if self._pool is None or len(items) == 1:
                 return [function(item) for item in items]
-            return self._shared(self._pool, function, items)
+            return self._map_in_pool(self._pool, function, items)
 
-    def _shared(
+    def _map_in_pool(
         self, pool: ThreadPoolExecutor, function: Callable[[Item], Answer], items: Sequence[Item]
     ) -> list[Answer]:
-        """Let the thread that asks and those of the pool take the items one by one, until there are none left."""
+        """Process the items one by one on the calling thread and on those of the pool."""
         answers: dict[int, Answer] = {}
         failures: dict[int, BaseException] = {}
-        left = deque(range(len(items)))
+        queue = deque(range(len(items)))
 
         def work() -> None:
-            for place in _taken(left):
+            for index in _popped(queue):
                 try:
-                    answers[place] = function(items[place])
+                    answers[index] = function(items[index])
                 except BaseException as error:
-                    failures[place] = error
-                    left.clear()
+                    failures[index] = error
+                    queue.clear()
 
         helpers = [pool.submit(work) for _ in range(min(self._workers, len(items)) - 1)]
         self._own.busy = True
@@ -85,33 +84,33 @@ class Threads:
             work()
         finally:
             self._own.busy = False
-            left.clear()
+            queue.clear()
             for helper in helpers:
-                if not helper.cancel():  # one that has not begun waits for other work than this
+                if not helper.cancel():  # one that has not started waits for work of another caller
                     helper.result()
         _raise_first(failures)
-        return [answers[place] for place in range(len(items))]
+        return [answers[index] for index in range(len(items))]
 
     def _start(self) -> None:
         self._workers = self.count()
-        self._held.enter_context(self._libraries.limit(limits=1))
+        self._resources.enter_context(self._libraries.limit(limits=1))
         if self._workers > 1:
-            pool = ThreadPoolExecutor(self._workers - 1, initializer=self._begin)
-            self._pool = self._held.enter_context(pool)
+            pool = ThreadPoolExecutor(self._workers - 1, initializer=self._mark_busy)
+            self._pool = self._resources.enter_context(pool)
 
-    def _begin(self) -> None:
+    def _mark_busy(self) -> None:
         self._own.busy = True
 
 
-def _taken(places: deque[int]) -> Iterator[int]:
-    """Take places until none are left, beside other threads that do so too."""
+def _popped(queue: deque[int]) -> Iterator[int]:
+    """Remove and yield items until the queue is empty; several threads may do so at once."""
     with suppress(IndexError):
         while True:
-            yield places.popleft()
+            yield queue.popleft()
 
 
 def _raise_first(failures: dict[int, BaseException]) -> None:
-    """Raise the error of the first item that failed, and hold none of them any longer."""
+    """Raise the error of the first item that failed, and keep no reference to any of them."""
     if failures:
         error = failures[min(failures)]
         failures.clear()

@@ -1,8 +1,8 @@
-"""The scaling loop of one tile of columns, in cache from the first half-step to the last.
+"""The scaling loop of one tile of columns, which stays in cache from the first half-step to the last.
 
-The arithmetic is that of `transport.scaling` in plain numbers; tests hold the two together. A tile is some columns wide
-and lies row by row in flat buffers, so that every inner loop runs over neighbouring numbers. The functions release
-the interpreter lock, so that plain Python threads can share the tiles.
+The arithmetic is that of `transport.scaling` in plain numbers; tests compare the two. A tile is stored by rows in flat
+buffers, so that every inner loop runs over contiguous numbers. The functions release the interpreter lock, so that
+Python threads can process tiles in parallel.
 """
 
 import numpy as np
@@ -31,8 +31,8 @@ def add_moves(u, nu, kv, moved, mass):
 
 
 @njit(**LOOSE)
-def settle(u, nu, v, kv, size, width, filled, tol, moved, mass, done, kept):
-    """Keep the columns whose data marginal has just settled; return how many these are."""
+def save_converged(u, nu, v, kv, size, width, filled, tol, moved, mass, done, kept):
+    """Save the columns whose data marginal has just converged; return their number."""
     moved[:] = u.dtype.type(0)
     mass[:] = u.dtype.type(0)
     for i in range(size):
@@ -50,8 +50,8 @@ def settle(u, nu, v, kv, size, width, filled, tol, moved, mass, done, kept):
 
 
 @njit(**LOOSE)
-def judge(total, product, counts, extremes, size, width, low, bad):
-    """Count the entries of every column that left the range or came near its lower end: see `transport.domains`."""
+def count_inaccurate(total, product, counts, extremes, size, width, low, bad):
+    """Count the entries of every column that are out of range or near its lower end: see `transport.domains`."""
     tiny, huge, units = extremes
     zero, one = total.dtype.type(0), total.dtype.type(1)
     low[:] = zero
@@ -70,12 +70,13 @@ def judge(total, product, counts, extremes, size, width, low, bad):
 
 
 @njit(**LOOSE)
-def iterate(kernel, held, kept, columnwise, work, done, exponents, limits, warm, size, width, filled):
-    """Alternate the two scaling equations on one tile, ending on U; settled columns keep what they had then.
+def iterate(kernel, buffers, kept, columnwise, work, done, exponents, limits, warm, size, width, filled):
+    """Alternate the two scaling equations on one tile, ending with U; converged columns keep the values they had then.
 
-    The rows of `held` are x^phi, y^psi, U, V, K V, K' U and a spare one; U is the start if `warm`, else V.
+    The rows of `buffers` are x^phi, y^psi, U, V, K V, K' U and a spare one; the loop starts from U if `warm`, else V.
     """
-    xp, yp, u, v, kv, ku, nu = held[0], held[1], held[2], held[3], held[4], held[5], held[6]
+    xp, yp, u, v, kv = buffers[0], buffers[1], buffers[2], buffers[3], buffers[4]
+    ku, nu = buffers[5], buffers[6]
     moved, mass = columnwise[0], columnwise[1]
     phi, psi = exponents
     max_iter, tol, check_every = limits
@@ -90,7 +91,7 @@ def iterate(kernel, held, kept, columnwise, work, done, exponents, limits, warm,
         apply(kernel, v, kv, size, width, work)
         if tol > 0 and iteration % check_every == 0 and iteration < max_iter:
             divide_by_powers(xp, kv, phi, nu)
-            finished += settle(u, nu, v, kv, size, width, filled, tol, moved, mass, done, kept)
+            finished += save_converged(u, nu, v, kv, size, width, filled, tol, moved, mass, done, kept)
             u[:] = nu
         else:
             divide_by_powers(xp, kv, phi, u)

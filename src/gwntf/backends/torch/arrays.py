@@ -1,4 +1,4 @@
-"""Ways into torch: from NumPy, from tensors and from other libraries by DLPack."""
+"""Conversion to tensors from NumPy, torch and libraries with DLPack; devices by name."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from gwntf.core import Array, InputError
 
 
 def as_tensor(values: Any) -> Array:
-    """Return a tensor on the device where the values are, without a copy where there is a way."""
+    """Return a tensor on the device of the values, without a copy if possible."""
     if is_tensor(values):
         return values.detach()
     if is_foreign(values):
@@ -20,7 +20,7 @@ def as_tensor(values: Any) -> Array:
 
 
 def torch_dtype(dtype: Any) -> Any:
-    """Return torch's name of a NumPy dtype."""
+    """Return the torch dtype for a NumPy dtype."""
     return getattr(torch, np.dtype(dtype).name)
 
 
@@ -30,7 +30,7 @@ def numpy_dtype(values: Array) -> np.dtype[Any]:
 
 
 def check_device(name: str) -> Any:
-    """Return the device of that name, or say why there is none; only "cuda" ones touch the driver."""
+    """Return the device with this name or raise `InputError`; CUDA is only initialised for "cuda" names."""
     allowed = "'cpu', 'cuda' or 'cuda:N'"
     try:
         device = torch.device(name)
@@ -49,6 +49,6 @@ def check_device(name: str) -> Any:
 
 
 def device_name(name: str) -> str:
-    """Return what the maker calls a device."""
+    """Return the product name of a device."""
     device = check_device(name)
     return "cpu" if device.type == "cpu" else str(torch.cuda.get_device_name(device))

@@ -1,4 +1,4 @@
-"""The backend whose arrays are torch tensors: the whole fit on one device."""
+"""The backend whose arrays are torch tensors, all on one device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gwntf.backends.interchange import is_foreign, is_tensor
 from gwntf.backends.protocol import Answer, RowStep, StackTransport
 from gwntf.backends.torch import namespace
 from gwntf.backends.torch.arrays import as_tensor, check_device, numpy_dtype, torch_dtype
-from gwntf.backends.torch.memory import Halving, is_shortage, shortage
+from gwntf.backends.torch.memory import Halving, is_out_of_memory, memory_error
 from gwntf.backends.torch.sparse import SparseRows
 from gwntf.core import Array, FloatArray
 
@@ -24,21 +24,21 @@ _CPU_ENTRIES, _CUDA_ENTRIES = 2**20, 2**26
 _SMALL = 2**24
 _CPU_LONG, _CUDA_LONG = 1000, 2**14
 _BYTES_PER_ENTRY = 2**9
-"""Device memory in which a block has one entry, so that small devices get small blocks."""
+"""Bytes of device memory for each entry of a block, so that small devices get small blocks."""
 
 
 class TorchBackend:
-    """torch tensors on one device; float32 unless float64 is asked for.
+    """torch tensors on one device; float32 unless float64 is requested.
 
-    Blocks of work are as large as the device likes, and always the same for the same shape; where one does not fit, it
-    is halved. Results are the same to the bit in every run on one device with one version of torch.
+    The size of a block of work depends on the device and the shape only; a block that does not fit in memory is halved.
+    Results are bitwise reproducible on one device with one version of torch.
 
     Parameters
     ----------
     device : str
         "cpu", "cuda" or "cuda:N".
     precision : {"highest", "high"}
-        Whether products of float32 matrices on a GPU are exact to float32 or may use TF32.
+        Whether products of float32 matrices on a GPU are computed in float32 or may use TF32.
     """
 
     name = "torch"
@@ -54,26 +54,26 @@ class TorchBackend:
         self.recording = False
 
     def __reduce__(self) -> tuple[type[TorchBackend], tuple[str, str]]:
-        """Be made anew where it is sent, on the device of the same name there."""
+        """Pickle device and precision only."""
         return TorchBackend, (str(self.device), self.precision)
 
     @property
     def long_fibers(self) -> int:
-        """Length above which a kernel that is not a matrix pays: on a GPU products with matrices are cheap."""
+        """Length above which structured kernels are faster than dense ones; GPUs multiply matrices quickly."""
         return _CPU_LONG if self.device.type == "cpu" else _CUDA_LONG
 
     def asarray(self, values: Any, dtype: Any = None) -> Array:
-        """Bring an array of NumPy, torch or any library that speaks DLPack to the device, in rows."""
+        """Copy an array of NumPy, torch or any library with DLPack to the device, in C order."""
         tensor = as_tensor(values)
         return tensor.to(self.device, None if dtype is None else torch_dtype(dtype)).contiguous()
 
     def to_numpy(self, values: Array) -> FloatArray:
-        """Copy an array to the host; on the CPU it is shared."""
+        """Copy an array to the host; on the CPU memory is shared."""
         array: FloatArray = values.detach().cpu().numpy()
         return array
 
     def as_given(self, values: Array, given: Any) -> Any:
-        """Return a tensor where a tensor was given, on its device; an array of its library; else a NumPy array."""
+        """Return a tensor on its device if a tensor was given, an array of its library, or a NumPy array."""
         if is_tensor(given):
             return values.to(given.device)
         if not is_foreign(given):
@@ -85,11 +85,11 @@ class TorchBackend:
         return library.from_dlpack(values.to(as_tensor(given).device).contiguous())
 
     def dtype(self, values: Array) -> Any:
-        """NumPy dtype of an array."""
+        """Return the NumPy dtype of an array."""
         return numpy_dtype(values)
 
     def sparse(self, matrix: Any, dtype: Any) -> SparseRows:
-        """Return the matrix in the dtype of the factors."""
+        """Return a sparse matrix on the device."""
         return SparseRows(matrix.tocsr(), torch_dtype(dtype), self.device)
 
     def quiet(self) -> AbstractContextManager[Any]:
@@ -98,14 +98,14 @@ class TorchBackend:
 
     @contextmanager
     def session(self, given: Any) -> Iterator[None]:
-        """Work in the wanted precision on the device; what there is no memory for is told with its sizes."""
+        """Select device and precision, and turn out-of-memory errors into `DeviceMemoryError`."""
         try:
             with torch.no_grad(), _on(self.device), _precision(self.device, self.precision):
                 yield
         except RuntimeError as error:
-            if not is_shortage(error):
+            if not is_out_of_memory(error):
                 raise
-            raise shortage(error, self.device, given, self._halving.cuts) from error
+            raise memory_error(error, self.device, given, self._halving.depth) from error
 
     def stack_transport(
         self,
@@ -113,20 +113,17 @@ class TorchBackend:
         length: int,
         columns: int,  # noqa: ARG002
     ) -> StackTransport | None:
-        """Return a fused transport on a GPU, or None to go tile by tile."""
+        """Return a fused transport on a GPU, or None to process tiles."""
         if self.device.type != "cuda" or not _HAS_TRITON:
             return None
         from gwntf.backends.torch.fused import fused_transport
 
-        return fused_transport(form(), length, exact=self.precision == "highest", alone=self.recording)
+        return fused_transport(form(), length, exact=self.precision == "highest", recording=self.recording)
 
     def numbers(self, values: Sequence[Any]) -> Array:
-        """Return a tensor without waiting for those that are on the device."""
-        placed = [
-            value if is_tensor(value) else torch.full((), float(value), device=self.device)
-            for value in values
-        ]
-        return torch.stack([value.to(torch.float64) for value in placed])
+        """Return a float64 tensor without host synchronisation."""
+        scalars = (v if is_tensor(v) else torch.full((), float(v), device=self.device) for v in values)
+        return torch.stack([scalar.to(torch.float64) for scalar in scalars])
 
     def recorded(
         self,
@@ -134,21 +131,21 @@ class TorchBackend:
         kernels: Sequence[tuple[Callable[[], KernelForm], int]],
         entries: int,
     ) -> Callable[..., tuple[Any, ...]] | None:
-        """Return a recording on a GPU, where small problems else wait for thousands of launches."""
+        """Return a CUDA graph of the function for small problems, where launching kernels takes most of the time."""
         if self.device.type != "cuda" or entries > _SMALL or (kernels and not _HAS_TRITON):
             return None
         if kernels:
-            from gwntf.backends.torch.fused import needs_no_help
+            from gwntf.backends.torch.fused import can_be_recorded
 
-            if not all(needs_no_help(form(), length) for form, length in kernels):
+            if not all(can_be_recorded(form(), length) for form, length in kernels):
                 return None
         from gwntf.backends.torch.recording import Recording
 
-        return Recording(function, self._alone)
+        return Recording(function, self._recording_mode)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Have transports that never ask the host."""
+    def _recording_mode(self) -> Iterator[None]:
+        """Use transports without host synchronisation."""
         self.recording = True
         try:
             yield
@@ -156,7 +153,7 @@ class TorchBackend:
             self.recording = False
 
     def row_step(self, other: Any) -> RowStep | None:  # noqa: ARG002
-        """Return None: products of matrices are as good."""
+        """Return None: matrix products are as fast."""
         return None
 
     def zeros(self, shape: Sequence[int], like: Array) -> Array:
@@ -172,16 +169,16 @@ class TorchBackend:
         return sums.index_add_(0, index, weighted)
 
     def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
-        """Go through the blocks one after the other, in halves where the memory asks for it."""
+        """Process the blocks in order, in halves if memory runs out."""
         return self._halving.map(function, blocks)
 
     def tile_columns(self, length: int) -> int:
-        """Return as many fibers as fill a block."""
+        """Return the number of fibers in a block."""
         return max(1, self.block_entries // length)
 
 
 def _block_entries(device: Any) -> int:
-    """Entries of a block: a power of two that depends on the kind and memory of the device alone."""
+    """Return the entries of a block, a power of two that depends on the type and the memory of the device only."""
     if device.type == "cpu":
         return _CPU_ENTRIES
     memory = torch.cuda.get_device_properties(device).total_memory
@@ -194,7 +191,7 @@ def _on(device: Any) -> AbstractContextManager[Any]:
 
 @contextmanager
 def _precision(device: Any, precision: str) -> Iterator[None]:
-    """Allow or forbid TF32 in matrix products, and leave torch's own setting as it was."""
+    """Allow or forbid TF32 in matrix products, and restore torch's setting afterwards."""
     if device.type == "cpu":
         yield
         return

@@ -1,6 +1,7 @@
-"""Too little memory on a device: blocks of work are halved until they fit, and the last error names the sizes."""
+"""Out-of-memory errors: blocks of work are halved until they fit, and the final error names the sizes."""
 
 import gc
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,63 +14,61 @@ _GIB = 2.0**30
 
 
 class Halving:
-    """Goes through blocks of work one after the other, in halves as soon as a block does not fit.
+    """Processes blocks of work in order, in halves as soon as a block does not fit in memory.
 
-    All blocks that follow are halved as often, so that the cuts are the same every time.
+    All later blocks are halved as often (`depth`), so that the blocks are the same every time.
     """
 
     def __init__(self) -> None:
-        self.cuts = 0
+        self.depth = 0
 
     def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
-        """Return the answers for all blocks, or for the parts into which they were cut, in order."""
+        """Return the results for all blocks, or for the parts into which they were split, in order."""
         answers: list[Answer] = []
         waiting = [(block, 0) for block in blocks][::-1]
         while waiting:
-            block, cuts = waiting.pop()
+            block, depth = waiting.pop()
             middle = (block.start + block.stop) // 2
-            if cuts < self.cuts and block.start < middle:
-                waiting += [(slice(middle, block.stop), cuts + 1), (slice(block.start, middle), cuts + 1)]
+            if depth < self.depth and block.start < middle:
+                waiting += [(slice(middle, block.stop), depth + 1), (slice(block.start, middle), depth + 1)]
                 continue
             try:
                 answers.append(function(block))
             except RuntimeError as error:
-                if not is_shortage(error) or block.start == middle:
+                if not is_out_of_memory(error) or block.start == middle:
                     raise
-                self.cuts += 1
-                waiting.append((block, cuts))
+                self.depth += 1
+                waiting.append((block, depth))
             else:
                 continue
-            _clear()  # only now are the arrays of the failed attempt free
+            _free_cache()  # outside of the handler: the exception refers to the arrays of the failed call
         return answers
 
 
-def is_shortage(error: RuntimeError) -> bool:
-    """Whether torch could not get the memory it asked for."""
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether torch failed to allocate memory."""
     return isinstance(error, torch.cuda.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
-def shortage(error: RuntimeError, device: Any, given: Any, cuts: int) -> DeviceMemoryError:
-    """Return the error for the user: what was asked for, what there is, and how large the data are."""
+def memory_error(error: RuntimeError, device: Any, given: Any, depth: int) -> DeviceMemoryError:
+    """Return the error for the user: requested memory, free memory, and size of the data."""
     shape = tuple(getattr(given, "shape", ()))
-    entries = 1
-    for size in shape:
-        entries *= int(size)
-    asked = str(error).split(". GPU")[0].split("\n")[0]
-    room = ""
+    entries = math.prod(map(int, shape))
+    requested = str(error).split(". GPU")[0].split("\n")[0]
+    available = ""
     if device.type == "cuda":
         free, total = torch.cuda.mem_get_info(device)
-        room = f" {free / _GIB:.2f} of {total / _GIB:.2f} GiB are free."
+        available = f" {free / _GIB:.2f} of {total / _GIB:.2f} GiB are free."
     return DeviceMemoryError(
         f"{device} has too little memory for X of shape {shape}: its {entries} entries take "
         f"{4 * entries / _GIB:.2f} GiB in float32, twice that in float64, and a fit several times as much. "
-        f"Blocks of work had been cut to 1/{2**cuts} of their size. {asked}.{room} "
+        f"Blocks of work had been reduced to 1/{2**depth} of their size. {requested}.{available} "
         "Use fewer samples, dtype='float32', a smaller `warm_start_memory`, or device='cpu'."
     )
 
 
-def _clear() -> None:
-    """Give memory that is cached and not used back to the device."""
+def _free_cache() -> None:
+    """Return unused cached memory to the device."""
     gc.collect()
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()

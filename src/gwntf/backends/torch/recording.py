@@ -9,23 +9,23 @@ import torch
 
 
 class Recording:
-    """A function of tensors whose launches are recorded.
+    """A function of tensors as a CUDA graph.
 
-    The first call runs as it is, so that everything it needs is compiled and in its place; the second one is recorded.
-    Tensors that the function keeps, such as warm starts, must stay where they are.
+    The first call runs the function normally, so that everything is compiled and allocated; the second one records it.
+    Tensors that the function keeps, such as warm starts, must not be reallocated.
 
     Parameters
     ----------
     function : callable
-        Takes and returns tensors, always of the same shapes, and never waits for the device.
-    alone : callable
-        Gives the context in which it runs.
+        Takes and returns tensors, always of the same shapes, without host synchronisation.
+    mode : callable
+        Returns the context manager in which it runs.
     """
 
     def __init__(
-        self, function: Callable[..., tuple[Any, ...]], alone: Callable[[], AbstractContextManager[None]]
+        self, function: Callable[..., tuple[Any, ...]], mode: Callable[[], AbstractContextManager[None]]
     ) -> None:
-        self._function, self._alone = function, alone
+        self._function, self._mode = function, mode
         self._warmed = False
         self._graph: torch.cuda.CUDAGraph | None = None
         self._inputs: tuple[Any, ...] = ()
@@ -35,7 +35,7 @@ class Recording:
         """Return what the function returns."""
         if not self._warmed:
             self._warmed = True
-            with self._alone():
+            with self._mode():
                 return self._function(*arrays)
         if self._graph is None:
             self._record(arrays)
@@ -48,10 +48,10 @@ class Recording:
         self._inputs = tuple(array.clone() for array in arrays)
         graph = torch.cuda.CUDAGraph()
         collecting = gc.isenabled()
-        gc.collect()  # what is freed while recording, such as an older graph, would spoil the record
+        gc.collect()  # memory that is freed during the capture, such as an older graph, would invalidate it
         gc.disable()
         try:
-            with self._alone(), torch.cuda.graph(graph):
+            with self._mode(), torch.cuda.graph(graph):
                 self._outputs = self._function(*self._inputs)
         finally:
             if collecting:

@@ -1,10 +1,10 @@
-"""Transports from the first scaling to the last in one launch, written in Triton; short fibers stay on the chip.
+"""Transports in Triton, all scalings in one kernel; short fibers stay in registers.
 
-May import `core`, `backends.forms`, `backends.protocol`, torch and Triton. Start with `launch`; `exponential` is the
-transport under K_ij = scale ratio^|i-j|, `long_exponential` that of fibers beyond the registers, `dense` that under any
-kernel; `recursion`, `entries`, `fibers` and `arithmetic` are what they stand on.
+May import `core`, `backends.forms`, `backends.protocol`, torch and Triton. Start with `launch`, then `arguments`. The
+kernels are in `dense` and `exponential`, which share `short_fibers`, and in `long_exponential`; all of them use
+`recursion`, `entries`, `fibers` and `arithmetic`. `rows` is the product of a sparse and a dense matrix.
 """
 
-from gwntf.backends.torch.fused.launch import FusedTransport, fused_transport, needs_no_help
+from gwntf.backends.torch.fused.launch import FusedTransport, can_be_recorded, fused_transport
 
-__all__ = ["FusedTransport", "fused_transport", "needs_no_help"]
+__all__ = ["FusedTransport", "can_be_recorded", "fused_transport"]

@@ -1,54 +1,83 @@
-"""Fibers in registers: a fiber lies on a few neighbouring threads, each of its entries there a variable of its own.
+"""Fibers in registers: each fiber is spread over a few neighbouring threads, and each thread holds one part of it.
 
-A fiber of up to PARTS * 2^BITS places is a tuple of 2^BITS blocks (fibers, PARTS): entry k of part p is the place
-p 2^BITS + k. Loops over entries are unrolled when compiling. Fibers travel to and from memory as one block: with one
-operation for each place the compiler takes minutes.
+A fiber of up to parts * 2^bits entries is a tuple of 2^bits blocks (fibers, parts): block k of part p holds entry
+p 2^bits + k. Loops over blocks are unrolled when compiling. Fibers are loaded and stored as one block, because it takes
+minutes to compile one operation for each entry.
 """
 
 import triton
 import triton.language as tl
 
-
-@triton.jit
-def pointers(base, step, size, BITS: tl.constexpr, PARTS: tl.constexpr):
-    """Where the entries of fibers lie, (fibers, PARTS, 2^BITS), and which of them are places."""
-    place = (tl.arange(0, PARTS) * 2**BITS)[:, None] + tl.arange(0, 2**BITS)[None, :]
-    return base[:, None, None] + place[None, :, :] * step, (place < size)[None, :, :]
+from gwntf.backends.torch.fused.arguments import Location
 
 
 @triton.jit
-def is_place(k: tl.constexpr, size, BITS: tl.constexpr, PARTS: tl.constexpr):
-    """In which parts entry k is a place of the fiber, (1, PARTS)."""
-    return tl.arange(0, PARTS)[None, :] * 2**BITS + k < size
+def columns_at(indices, left, end, config):
+    """Return the block of columns that starts at `left`, from a list of indices if there is one, and which exist."""
+    c = left + tl.arange(0, config.block)
+    inside = c < end
+    if indices is not None:
+        c = tl.load(indices + c, mask=inside, other=0)
+    return c, inside
 
 
 @triton.jit
-def load_fibers(
-    source,
-    base,
-    step,
-    inside,
-    size,
-    BITS: tl.constexpr,
-    PARTS: tl.constexpr,
-    WIDE: tl.constexpr,
-):
-    """Read fibers that begin at `base` with `step` numbers from entry to entry; zeros beyond the last place."""
-    at, places = pointers(base, step, size, BITS, PARTS)
-    block = tl.load(source + at, mask=inside[:, None, None] & places, other=0.0)
-    return unstack(block.to(tl.float64) if WIDE else block, BITS)
+def locate(c, inside, step, size):
+    """Return where the fibers c are in a stack."""
+    return Location((c // step).to(tl.int64) * size * step + c % step, step, inside, size)
 
 
 @triton.jit
-def store_fibers(target, base, step, inside, fibers, size, BITS: tl.constexpr, PARTS: tl.constexpr):
-    """Write fibers where `load_fibers` would read them."""
-    at, places = pointers(base, step, size, BITS, PARTS)
-    tl.store(target + at, stack(fibers, BITS), mask=inside[:, None, None] & places)
+def locate_chunk(where, chunk, config):
+    """Return where one chunk of long fibers is."""
+    first = chunk * (config.parts * 2**config.bits)
+    return Location(
+        where.base + tl.cast(first, tl.int64) * where.step, where.step, where.inside, where.size - first
+    )
+
+
+@triton.jit
+def restrict(where, condition):
+    """Return the location of those fibers for which a condition holds."""
+    return Location(where.base, where.step, where.inside & condition, where.size)
+
+
+@triton.jit
+def pointers(where, config):
+    """Return offsets and mask of the entries of fibers, (fibers, parts, 2^bits)."""
+    entry = (tl.arange(0, config.parts) * 2**config.bits)[:, None] + tl.arange(0, 2**config.bits)[None, :]
+    at = where.base[:, None, None] + entry[None, :, :] * where.step
+    return at, where.inside[:, None, None] & (entry < where.size)[None, :, :]
+
+
+@triton.jit
+def load_fibers(source, where, config, padding: tl.constexpr = 0.0):
+    """Load fibers, with padding after the last entry."""
+    at, mask = pointers(where, config)
+    block = tl.load(source + at, mask=mask, other=padding)
+    return unstack(block.to(tl.float64) if config.wide else block, config.bits)
+
+
+@triton.jit
+def store_fibers(target, where, fibers, config):
+    """Store fibers where `load_fibers` loads them."""
+    at, mask = pointers(where, config)
+    tl.store(target + at, stack(fibers, config.bits), mask=mask)
+
+
+@triton.jit
+def constant_fibers(value, where, like, config):
+    """Return fibers of which all entries are equal, zero after the last one."""
+    fibers = ()
+    for k in tl.static_range(2**config.bits):
+        is_entry = tl.arange(0, config.parts)[None, :] * 2**config.bits + k < where.size
+        fibers = fibers + (tl.where(is_entry, value, tl.zeros_like(like)),)
+    return fibers
 
 
 @triton.jit
 def unstack(block, BITS: tl.constexpr):
-    """Cut a block (fibers, parts, 2^BITS) into one block for each entry, bit by bit of its number."""
+    """Split a block (fibers, parts, 2^BITS) into one block for each entry of a part."""
     parts = (tl.reshape(block, (block.shape[0], block.shape[1]) + (2,) * BITS),)
     for bit in tl.static_range(BITS):
         even = ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import torch
@@ -12,9 +11,10 @@ import triton
 from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm
 from gwntf.backends.protocol import StackTask
 from gwntf.backends.torch.fused import dense, exponential, long_exponential
+from gwntf.backends.torch.fused.arguments import Arrays, Config, Numbers, Recursion, Side
 
 _LONGEST, _LONGEST_DENSE = 256, 128
-"""Longest fibers that a block holds; longer ones go through it in chunks under an exponential kernel."""
+"""Longest fibers that fit in registers; longer ones are processed in chunks under an exponential kernel."""
 
 _THREADS = 128
 _BITS, _WIDE_BITS = 4, 3
@@ -23,19 +23,19 @@ _SCRATCH = 2**29
 """Bytes of scratch memory for long fibers, unless a single program needs more."""
 
 
-def fused_transport(form: KernelForm, length: int, *, exact: bool, alone: bool) -> FusedTransport | None:
-    """Return the fused transport for a kernel, or None where there is none: other forms, long dense ones, float64."""
+def fused_transport(form: KernelForm, length: int, *, exact: bool, recording: bool) -> FusedTransport | None:
+    """Return the fused transport for a kernel; None for other forms, for long dense kernels and for float64."""
     if isinstance(form, ExponentialForm):
         fits = form.scale.dtype == "float32"
     else:
         fits = isinstance(form, DenseForm) and length <= _LONGEST_DENSE and form.matrix.dtype == torch.float32
-    return FusedTransport(form, exact, alone) if fits else None  # type: ignore[arg-type]
+    return FusedTransport(form, exact, recording) if fits else None  # type: ignore[arg-type]
 
 
-def needs_no_help(form: KernelForm, length: int) -> bool:
-    """Whether a transport under this kernel can go on without the host.
+def can_be_recorded(form: KernelForm, length: int) -> bool:
+    """Whether a transport under this kernel works without host synchronisation.
 
-    The fused one solves fibers that float32 does not hold by itself; so does `transport.scaling` with a long matrix.
+    The fused one solves inaccurate columns again on the device; so does `transport.scaling` with a long dense kernel.
     """
     if isinstance(form, ExponentialForm):
         return bool(form.scale.dtype == "float32")
@@ -43,23 +43,22 @@ def needs_no_help(form: KernelForm, length: int) -> bool:
 
 
 class FusedTransport:
-    """A `StackTransport` of float32 fibers that lie on one device.
+    """A `StackTransport` of float32 fibers on one device, without host synchronisation.
 
-    Nothing that it does waits for the device. Under an exponential kernel whose entries float32 holds, columns that it
-    does not hold are solved again in float64 at once.
+    Under an exponential kernel of which float32 represents all entries, inaccurate columns are solved again in float64.
 
     Parameters
     ----------
     form : ExponentialForm or DenseForm
         The kernel.
     exact : bool
-        Whether powers and products keep all digits of float32; otherwise about three are lost on the way.
-    alone : bool
-        Whether nobody will look at the fibers that were not held: their terms are then not numbers.
+        Whether powers and products keep all digits of float32; otherwise about three are lost.
+    recording : bool
+        Whether the caller cannot read which columns are inaccurate: the terms of these are then NaN.
     """
 
-    def __init__(self, form: ExponentialForm | DenseForm, exact: bool, alone: bool) -> None:
-        self._form, self._exact, self._alone = form, exact, alone
+    def __init__(self, form: ExponentialForm | DenseForm, exact: bool, recording: bool) -> None:
+        self._form, self._exact, self._recording = form, exact, recording
 
     def __call__(self, stacks: tuple[Any, ...], task: StackTask) -> tuple[Any, Any]:
         """Transport every fiber: see `backends.protocol`."""
@@ -67,110 +66,78 @@ class FusedTransport:
         before, length, after = data.shape
         columns = before * after
         terms = torch.empty((3, columns), dtype=torch.float64, device=data.device)
-        sound = torch.empty(columns, dtype=torch.bool, device=data.device)
-        arrays = (data.contiguous(), model.contiguous(), log_u, marginal, terms, sound, columns, after)
-        if isinstance(self._form, DenseForm):
-            self._dense(self._form, arrays, task, length)
-        elif length <= _LONGEST:
-            self._exponential(self._form, arrays, task, length)
-        else:
-            self._long(self._form, arrays, task, length)
-        if self._alone:
-            return torch.where(sound, terms, math.nan), None
-        return terms, sound
-
-    def _dense(self, form: DenseForm, arrays: tuple[Any, ...], task: StackTask, length: int) -> None:
-        block = 64 if length <= 32 else 32
-        dense.transport[_grid(arrays, block)](
-            *arrays, form.matrix, form.transposed, *_numbers(task, length), **_switches(task), SIZE=length,
-            BITS=max(4, (length - 1).bit_length()), BLOCK=block, EXACT=self._exact, NATIVE=arrays[0].is_cuda,
-            PRECISION="tf32x3" if self._exact else "tf32", num_warps=_THREADS // 32, num_stages=1,
+        accurate = torch.empty(columns, dtype=torch.bool, device=data.device)
+        arrays = Arrays(
+            data.contiguous(), model.contiguous(), log_u, marginal, terms, accurate, columns, after
+        )
+        numbers = _numbers(task, length)
+        config = Config(
+            size=length, bits=0, parts=1, block=1, warm=task.warm, keep=task.keep, checks=task.tol > 0,
+            balanced=math.isinf(task.relaxation.reg_m_data), exact=self._exact, wide=False, native=data.is_cuda,
+            precision="tf32x3" if self._exact else "tf32",
         )  # fmt: skip
-
-    def _exponential(
-        self, form: ExponentialForm, arrays: tuple[Any, ...], task: StackTask, length: int
-    ) -> None:
-        numbers, switches = _numbers(task, length), {**_switches(task), "SIZE": length}
-        own, block, layout = _spread(form, length, _BITS)
-        exponential.transport[_grid(arrays, block)](
-            *arrays, *own, *numbers, **switches, **layout, EXACT=self._exact, NATIVE=arrays[0].is_cuda
-        )
-        if not task.whole:  # the numbers of this kernel are not those of the one in float64
-            return
-        own, block, layout = _spread(form, length, _WIDE_BITS)
-        chosen, count = _places(~arrays[5])
-        exponential.transport_some[(min(_PROGRAMS, *_grid(arrays, block)),)](
-            chosen, count, *arrays, *own, *numbers, **switches, **layout
-        )
-
-    def _long(self, form: ExponentialForm, arrays: tuple[Any, ...], task: StackTask, length: int) -> None:
-        run = partial(_run_long, form, arrays, task, length)
-        run((None, None), wide=False, EXACT=self._exact, NATIVE=arrays[0].is_cuda)
-        if task.whole:
-            run(_places(~arrays[5]), wide=True, EXACT=True, NATIVE=False)
+        if isinstance(self._form, DenseForm):
+            _launch_dense(self._form, arrays, numbers, config)
+        else:
+            _launch_exponential(self._form, arrays, numbers, config)
+            if task.whole:  # otherwise the kernel in float64 has other entries
+                config = config._replace(exact=True, wide=True, native=False)
+                _launch_exponential(self._form, arrays, numbers, config)
+        if self._recording:
+            return torch.where(accurate, terms, math.nan), None
+        return terms, accurate
 
 
-def _run_long(
-    form: ExponentialForm,
-    arrays: tuple[Any, ...],
-    task: StackTask,
-    length: int,
-    some: tuple[Any, Any],
-    *,
-    wide: bool,
-    **switches: bool,
-) -> None:
-    """Launch as many programs as scratch memory allows, for all fibers or some."""
-    (ratio, _, scale), block, layout = _spread(form, _LONGEST, _WIDE_BITS if wide else _BITS)
-    kind = torch.float64 if wide else torch.float32
-    chunks = triton.cdiv(length, layout["PARTS"] << layout["BITS"])
-    room = (5 if task.tol > 0 else 4) * chunks * block * layout["PARTS"] * (2 ** layout["BITS"] + 1)
-    programs = max(1, min(_PROGRAMS, *_grid(arrays, block), _SCRATCH // (room * kind.itemsize)))
-    scratch = torch.empty(programs * room, dtype=kind, device=arrays[0].device)
-    long_exponential.transport[(programs,)](
-        *some, scratch, room, *arrays, ratio, scale, length, *_numbers(task, length),
-        **_switches(task), **layout, **switches, WIDE=wide,
-    )  # fmt: skip
+def _launch_dense(form: DenseForm, arrays: Arrays, numbers: Numbers, config: Config) -> None:
+    block = 64 if config.size <= 32 else 32
+    config = config._replace(parts=max(16, triton.next_power_of_2(config.size)), block=block)
+    grid = (triton.cdiv(arrays.columns, block),)
+    options = {"num_warps": _THREADS // 32, "num_stages": 1}
+    if config.native and config.size > 64:  # otherwise ptxas may settle for 32 registers and spill everything
+        options["maxnreg"] = 255
+    dense.transport[grid](arrays, form.matrix, form.transposed, numbers, config, **options)
 
 
-def _spread(
-    form: ExponentialForm, length: int, bits: int
-) -> tuple[tuple[float, float, float], int, dict[str, int]]:
-    """Return ratio, leap and scale, the fibers of a block, and how they lie on its threads."""
-    parts = max(1, triton.next_power_of_2(length) >> bits)
-    block, ratio = max(1, _THREADS // parts), float(form.ratio)
-    layout = {"BITS": bits, "PARTS": parts, "BLOCK": block, "num_warps": _THREADS // 32}
-    return (ratio, ratio**2**bits, float(form.scale)), block, layout
+def _launch_exponential(form: ExponentialForm, arrays: Arrays, numbers: Numbers, config: Config) -> None:
+    """Transport all columns or, in float64 (`config.wide`), those that are not accurate."""
+    indices, count = _true_indices(~arrays.accurate) if config.wide else (None, None)
+    ratio, scale, size = float(form.ratio), float(form.scale), config.size
+    bits = _WIDE_BITS if config.wide else _BITS
+    parts = max(1, triton.next_power_of_2(min(size, _LONGEST)) >> bits)
+    block = max(1, _THREADS // parts)
+    config = config._replace(bits=bits, parts=parts, block=block, size=size if size <= _LONGEST else 0)
+    blocks, options = triton.cdiv(arrays.columns, block), {"num_warps": _THREADS // 32}
+    if size <= _LONGEST:
+        kernel = Recursion(ratio, scale, ratio**2**bits)
+        grid = (min(_PROGRAMS, blocks) if config.wide else blocks,)
+        exponential.transport[grid](indices, count, arrays, kernel, numbers, config, **options)
+        return
+    kind = torch.float64 if config.wide else torch.float32
+    room = (5 if config.checks else 4) * triton.cdiv(size, parts << bits) * block * parts * (2**bits + 1)
+    grid = (max(1, min(_PROGRAMS, blocks, _SCRATCH // (room * kind.itemsize))),)
+    scratch = torch.empty(grid[0] * room, dtype=kind, device=arrays.data.device)
+    long_exponential.transport[grid](
+        indices, count, scratch, room, arrays, size, ratio, scale, numbers, config, **options
+    )
 
 
-def _grid(arrays: tuple[Any, ...], block: int) -> tuple[int]:
-    return (triton.cdiv(arrays[6], block),)
-
-
-def _places(flags: Any) -> tuple[Any, Any]:
-    """Where the flags are set, in front of a list of their length, and how many: without waiting for the device."""
+def _true_indices(flags: Any) -> tuple[Any, Any]:
+    """Return the indices of the true flags, padded to the number of flags, and their count, both on the device."""
     order = torch.cumsum(flags, 0, dtype=torch.int32)
-    chosen = order.new_zeros(len(flags) + 1)
-    places = torch.where(flags, order - 1, len(flags)).long()
-    chosen.scatter_(0, places, torch.arange(len(flags), dtype=torch.int32, device=flags.device))
-    return chosen, order[-1:]
+    indices = order.new_zeros(len(flags) + 1)
+    targets = torch.where(flags, order - 1, len(flags)).long()
+    indices.scatter_(0, targets, torch.arange(len(flags), dtype=torch.int32, device=flags.device))
+    return indices, order[-1:]
 
 
-def _numbers(task: StackTask, length: int) -> tuple[float | int, ...]:
-    """Offsets, exponents, weights and limits, in the order in which the kernels take them."""
-    phi, psi = task.relaxation.phi, task.relaxation.psi
-    offset_u, offset_v = task.offsets
-    return (
-        offset_u, offset_v, 0.0 if task.whole else 1.0, phi, psi, 1 - phi, 1 - psi,
-        math.exp(offset_u * (phi - 1)), math.exp(offset_v * (psi - 1)), math.exp(-offset_v) / length,
-        task.share, task.relaxation.reg, task.relaxation.reg_m_data, task.relaxation.reg_m_model,
-        task.max_iter, task.tol, task.check_every,
+def _numbers(task: StackTask, length: int) -> Numbers:
+    relaxation = task.relaxation
+    data, model = (
+        Side(power, 1 - power, math.exp(offset * (power - 1)), offset)
+        for power, offset in zip((relaxation.phi, relaxation.psi), task.offsets, strict=True)
+    )
+    return Numbers(
+        data, model, units=0.0 if task.whole else 1.0, initial_v=math.exp(-model.offset) / length,
+        share=task.share, reg=relaxation.reg, alpha=relaxation.reg_m_data, beta=relaxation.reg_m_model,
+        max_iter=task.max_iter, tol=task.tol, check_every=task.check_every,
     )  # fmt: skip
-
-
-def _switches(task: StackTask) -> dict[str, Any]:
-    """Return what is decided when compiling."""
-    return {
-        "WARM": task.warm, "KEEP": task.keep,
-        "CHECKS": task.tol > 0, "BALANCED": math.isinf(task.relaxation.reg_m_data),
-    }  # fmt: skip

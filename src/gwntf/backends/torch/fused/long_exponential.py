@@ -1,186 +1,209 @@
-"""Transport of long fibers under K_ij = scale ratio^|i-j|, chunk by chunk, with a few operations an entry and scaling.
+"""Transport of long fibers under K_ij = scale ratio^|i-j|, chunk by chunk, with a few operations for each entry.
 
-U, V, x^phi and y^psi of a block of fibers lie in scratch memory, as records: the entries of a chunk, each a block
-(fibers, parts), and one block more, what comes into each of its parts from the chunks of one side. V is found from the
-first chunk to the last, so that what comes from before is known on the way and is written beside it; U from the last
-to the first, with what comes from behind. Each half-step thus finds one of the two carries that it needs beside what it
-reads, brings the other one along, and goes through the fiber once.
+U, V, x^phi and y^psi of a block of fibers are in scratch memory, as one record for each chunk: the entries, each a
+block (fibers, parts), and one more block, the carries into the parts from one side. V is computed from the first chunk
+to the last, so that the carries from before are known and are stored with it; U is computed from the last chunk to the
+first and stored with the carries from behind. Each half-step thus reads one of its two carries, computes the other one,
+and passes over the fiber once.
 """
 
 import triton
 import triton.language as tl
 
-from gwntf.backends.torch.fused.arithmetic import NEGLIGIBLE
 from gwntf.backends.torch.fused.entries import (
-    add_to,
-    chosen,
-    clear,
-    data_side,
+    add_to_marginal,
+    check_entries,
+    converged,
+    data_sums,
     divide,
-    even_start,
-    judge,
-    load_raised,
-    load_start,
-    model_side,
-    most_hidden,
-    move,
-    settled,
+    is_accurate,
+    load_scalings,
+    marginal_change,
+    model_sums,
+    raise_fibers,
+    store_accurate,
     store_logs,
     store_terms,
-    zeros_like,
+    zero_unless,
 )
-from gwntf.backends.torch.fused.fibers import load_fibers, stack, unstack
-from gwntf.backends.torch.fused.recursion import apply, reaches, sum_before, sum_behind
+from gwntf.backends.torch.fused.fibers import (
+    columns_at,
+    constant_fibers,
+    load_fibers,
+    locate,
+    locate_chunk,
+    restrict,
+    stack,
+    unstack,
+)
+from gwntf.backends.torch.fused.recursion import apply, chunked, sum_before, sum_behind
 
 
 @triton.jit
-def places(array, chunk, BITS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr):
-    """Where a record has the entries of each part, (fibers, parts, 2^BITS), and what comes into each part."""
-    lane = tl.arange(0, BLOCK)[:, None] * PARTS + tl.arange(0, PARTS)[None, :]
-    record = array + chunk * (BLOCK * PARTS * (2**BITS + 1))
-    entries = lane[:, :, None] + tl.arange(0, 2**BITS)[None, None, :] * (BLOCK * PARTS)
-    return record[:, :, None] + entries, record + (lane + BLOCK * PARTS * 2**BITS)
+def record(array, chunk, config):
+    """Return pointers to the entries of a chunk, (fibers, parts, 2^bits), and to the carries into its parts."""
+    count: tl.constexpr = config.block * config.parts
+    lane = tl.arange(0, config.block)[:, None] * config.parts + tl.arange(0, config.parts)[None, :]
+    start = array + chunk * (count * (2**config.bits + 1))
+    entries = lane[:, :, None] + tl.arange(0, 2**config.bits)[None, None, :] * count
+    return start[:, :, None] + entries, start + (lane + count * 2**config.bits)
 
 
 @triton.jit
-def read(array, chunk, BITS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr):
-    """Return the entries of a chunk, and what comes into its parts from one side."""
-    at, beside = places(array, chunk, BITS, PARTS, BLOCK)
-    return unstack(tl.load(at), BITS), tl.load(beside)
+def load_entries(array, chunk, config):
+    """Load the entries of a chunk."""
+    return unstack(tl.load(record(array, chunk, config)[0]), config.bits)
 
 
 @triton.jit
-def write(array, chunk, entries, BITS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr):
-    """Write entries where `read` reads them."""
-    tl.store(places(array, chunk, BITS, PARTS, BLOCK)[0], stack(entries, BITS))
+def store_entries(array, chunk, entries, config):
+    """Store the entries of a chunk."""
+    tl.store(record(array, chunk, config)[0], stack(entries, config.bits))
 
 
 @triton.jit
-def law_of(ratio, scale, BITS: tl.constexpr, PARTS: tl.constexpr, WIDE: tl.constexpr):
-    """Return the numbers of the kernel: ratio, leap, scale, the powers of leap over the parts, and over a chunk."""
-    leap, near, mirrored, far = reaches(ratio, BITS, PARTS)
-    kind: tl.constexpr = tl.float64 if WIDE else tl.float32
-    return ratio, leap.to(kind), scale, near.to(kind), mirrored.to(kind), far.to(kind)
+def into_parts(carry, kernel, FORWARD: tl.constexpr):
+    """Return what a carry adds to each part of a chunk, from before (FORWARD) or from behind."""
+    return carry[:, None] * (kernel.from_start if FORWARD else kernel.from_end)
 
 
 @triton.jit
-def into_parts(carry, law, FORWARD: tl.constexpr):
-    """Return what a carry brings to each part of a chunk, from before (FORWARD) or from behind."""
-    return carry[:, None] * (law[3] if FORWARD else law[4])
+def past_chunk(carry, v, kernel, FORWARD: tl.constexpr):
+    """Return the carry into the next chunk (FORWARD), or into the one before."""
+    total = sum_before(v, kernel.ratio) if FORWARD else sum_behind(v, kernel.ratio)
+    own = total * (kernel.from_end if FORWARD else kernel.from_start)
+    return tl.sum(own, axis=1) + kernel.chunk_ratio * carry
 
 
 @triton.jit
-def beyond(carry, v, law, FORWARD: tl.constexpr):
-    """Take a carry past a chunk: the sum before it to the sum before the next one, or the other way round."""
-    own = sum_before(v, law[0]) * law[4] if FORWARD else sum_behind(v, law[0]) * law[3]
-    return tl.sum(own, axis=1) + law[5] * carry
-
-
-@triton.jit
-def product(given, chunk, carry, law, FORWARD: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr,
-            BLOCK: tl.constexpr):  # fmt: skip
-    """Return a chunk of U or V, its product with the kernel, and the carry past it."""
-    v, beside = read(given, chunk, BITS, PARTS, BLOCK)
-    along = into_parts(carry, law, FORWARD)
+def product(given, chunk, carry, kernel, FORWARD: tl.constexpr, config):
+    """Return a chunk of U or V, its product with the kernel, and the carry into the next chunk."""
+    v, stored = load_entries(given, chunk, config), tl.load(record(given, chunk, config)[1])
+    computed = into_parts(carry, kernel, FORWARD)
     if FORWARD:
-        kv = apply(v, law[0], law[1], law[2], along, beside, PARTS)
+        kv = apply(v, kernel, computed, stored, config.parts)
     else:
-        kv = apply(v, law[0], law[1], law[2], beside, along, PARTS)
-    return v, kv, beyond(carry, v, law, FORWARD)
+        kv = apply(v, kernel, stored, computed, config.parts)
+    return v, kv, past_chunk(carry, v, kernel, FORWARD)
 
 
 @triton.jit
-def keep(array, chunk, v, carry, law, FORWARD: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr,
-         BLOCK: tl.constexpr):  # fmt: skip
-    """Write a chunk of U or V with the carry into it, and return the carry past it."""
-    write(array, chunk, v, BITS, PARTS, BLOCK)
-    tl.store(places(array, chunk, BITS, PARTS, BLOCK)[1], into_parts(carry, law, FORWARD))
-    return beyond(carry, v, law, FORWARD)
+def store_chunk(array, chunk, v, carry, kernel, FORWARD: tl.constexpr, config):
+    """Store a chunk of U or V with the carries into its parts, and return the carry into the next chunk."""
+    store_entries(array, chunk, v, config)
+    tl.store(record(array, chunk, config)[1], into_parts(carry, kernel, FORWARD))
+    return past_chunk(carry, v, kernel, FORWARD)
 
 
 @triton.jit
-def no_carry(law, BLOCK: tl.constexpr):
-    """Return the carry at an end of the fibers."""
-    return tl.zeros((BLOCK,), law[1].dtype)
+def zeros(kernel, config):
+    """Return a zero for every fiber: carries at the ends of fibers, and sums."""
+    return tl.full((config.block,), 0, kernel.part_ratio.dtype)
 
 
 @triton.jit
-def half_step(given, raised, out, last, looking, chunks, law, power, rest, FORWARD: tl.constexpr,
-              CHECKS: tl.constexpr, BITS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
-              EXACT: tl.constexpr, NATIVE: tl.constexpr):  # fmt: skip
-    """V from U going forward, or U from V going backward; where one looks, also `move` from the last U."""
+def add(sums, others):
+    """Return two tuples of sums added up."""
+    out = ()
+    for k in tl.static_range(len(sums)):
+        out = out + (sums[k] + others[k],)
+    return out
+
+
+@triton.jit
+def merge(checked, other):
+    """Return `check_entries` of two chunks together."""
+    fine, least = tl.minimum(checked[1], other[1]), tl.minimum(checked[2], other[2])
+    return checked[0] + other[0], fine, least, checked[3] + other[3]
+
+
+@triton.jit
+def no_entries(kernel, config):
+    """Return `check_entries` of no entries."""
+    none = zeros(kernel, config)
+    return none, tl.full((config.block,), 1, tl.int32), none + float("inf"), none
+
+
+@triton.jit
+def update(given, raised, out, chunk, carries, kernel, side, FORWARD: tl.constexpr, config):
+    """Compute and store one chunk of V going forward, or of U going backward.
+
+    Returns
+    -------
+    v, kv, entries, now, carries
+        The given chunk, its product with the kernel, the power that is divided, the result, and the next carries.
+    """
+    v, kv, carry = product(given, chunk, carries[0], kernel, FORWARD, config)
+    entries = load_entries(raised, chunk, config)
+    now = divide(entries, kv, side, config)
+    return v, kv, entries, now, (carry, store_chunk(out, chunk, now, carries[1], kernel, FORWARD, config))
+
+
+@triton.jit
+def half_step(given, raised, out, last, checking, chunks, kernel, side, FORWARD: tl.constexpr,
+              CHECKS: tl.constexpr, config):  # fmt: skip
+    """Compute V from U going forward, or U from V going backward; if checking, return `marginal_change`, else zeros."""
     tl.debug_barrier()
-    carry, own = no_carry(law, BLOCK), no_carry(law, BLOCK)
-    moved, mass = no_carry(law, BLOCK), no_carry(law, BLOCK)
+    carries = (zeros(kernel, config), zeros(kernel, config))
+    change, mass = zeros(kernel, config), zeros(kernel, config)
     for i in range(chunks):
         chunk = i if FORWARD else chunks - 1 - i
-        _, kv, carry = product(given, chunk, carry, law, FORWARD, BITS, PARTS, BLOCK)
-        now = divide(read(raised, chunk, BITS, PARTS, BLOCK)[0], kv, power, rest, EXACT, NATIVE)
-        own = keep(out, chunk, now, own, law, FORWARD, BITS, PARTS, BLOCK)
+        _, kv, _, now, carries = update(given, raised, out, chunk, carries, kernel, side, FORWARD, config)
         if CHECKS:  # noqa: SIM102  (decided when compiling)
-            if looking:
-                by, of = move(read(last, chunk, BITS, PARTS, BLOCK)[0], now, kv)
-                moved += by
+            if checking:
+                by, of = marginal_change(load_entries(last, chunk, config), now, kv)
+                change += by
                 mass += of
-    return moved, mass
+    return change, mass
 
 
 @triton.jit
-def raise_all(source, out, base, step, inside, counted, rest, factor, size, chunks, BITS: tl.constexpr,
-              PARTS: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr, NATIVE: tl.constexpr):  # fmt: skip
-    """Read fibers, write them raised to the power 1 - rest where the columns count, and sum them as they were."""
-    total = tl.zeros((BLOCK,), tl.float64)
+def raise_all(source, out, where, counted, chunks, side, config):
+    """Store fibers raised to a power, zero unless the column counts, and return the sum of every fiber."""
+    total = tl.full((config.block,), 0, tl.float64)
     for chunk in range(chunks):
-        first = chunk * (PARTS * 2**BITS)
-        raised, part = load_raised(source, base + tl.cast(first, tl.int64) * step, step, inside, rest, factor,
-                                   size - first, BITS, PARTS, WIDE, NATIVE)  # fmt: skip
-        write(out, chunk, chosen(counted, raised, zeros_like(raised)), BITS, PARTS, BLOCK)
+        x = load_fibers(source, locate_chunk(where, chunk, config), config)
+        raised, part = raise_fibers(x, side, config)
+        store_entries(out, chunk, zero_unless(counted, raised), config)
         total += part
     return total
 
 
 @triton.jit
-def start(log_u, u, v, x_raised, base, step, inside, offset, first, size, chunks, law, power, rest,
-          BITS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, WARM: tl.constexpr, EXACT: tl.constexpr,
-          WIDE: tl.constexpr, NATIVE: tl.constexpr):  # fmt: skip
-    """Write U of the last call, or the one that follows from a constant V."""
-    own = no_carry(law, BLOCK)
+def start(arrays, u, v, x_raised, where, chunks, kernel, numbers, config):
+    """Store U of the last call, or the one that follows from a constant V."""
+    carry = zeros(kernel, config)
     for i in range(chunks):
-        chunk = chunks - 1 - i if WARM else i
-        gone = chunk * (PARTS * 2**BITS)
-        if WARM:
-            at = base + tl.cast(gone, tl.int64) * step
-            given = load_start(log_u, at, step, inside, offset, size - gone, BITS, PARTS, WIDE)
-            own = keep(u, chunk, given, own, law, False, BITS, PARTS, BLOCK)
+        chunk = chunks - 1 - i if config.warm else i
+        here = locate_chunk(where, chunk, config)
+        if config.warm:
+            given = load_scalings(arrays.log_u, here, numbers.data.offset, config)
+            carry = store_chunk(u, chunk, given, carry, kernel, False, config)
         else:
-            like = tl.zeros((BLOCK, PARTS), law[1].dtype)
-            given = even_start(like, first, size - gone, BITS, PARTS)
-            own = keep(v, chunk, given, own, law, True, BITS, PARTS, BLOCK)
-    if not WARM:
-        half_step(v, x_raised, u, u, False, chunks, law, power, rest,
-                  False, False, BITS, PARTS, BLOCK, EXACT, NATIVE)  # fmt: skip
+            like = tl.full((config.block, config.parts), 0, kernel.part_ratio.dtype)
+            given = constant_fibers(numbers.initial_v, here, like, config)
+            carry = store_chunk(v, chunk, given, carry, kernel, True, config)
+    if not config.warm:
+        half_step(v, x_raised, u, u, False, chunks, kernel, numbers.data, False, False, config)
 
 
 @triton.jit
-def iterate(u, v, x_raised, y_raised, other, chunks, law, phi, psi, phi_rest, psi_rest, scalings, tol, check_every,
-            BITS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, CHECKS: tl.constexpr, EXACT: tl.constexpr,
-            NATIVE: tl.constexpr):  # fmt: skip
-    """All scalings but the last; return where each column has its U.
+def iterate(u, v, x_raised, y_raised, other, chunks, kernel, numbers, config):
+    """Do all scalings but the last; return where each column has its U.
 
-    With checks U goes from one of two arrays to the other, `other` numbers behind; a settled column stays where it is.
+    With checks U alternates between two arrays, `other` numbers apart; a converged column stays in one of them.
     """
-    side = tl.zeros((BLOCK, 1), tl.int32)
-    done = tl.zeros((BLOCK,), tl.int32) > 0
+    side = tl.full((config.block, 1), 0, tl.int32)
+    done = tl.full((config.block,), 0, tl.int32) > 0
     iteration, going = 1, 1
-    while (iteration < scalings) & (going > 0):
-        looking = CHECKS and iteration % check_every == 0
-        half_step(u + side, y_raised, v, v, False, chunks, law, psi, psi_rest,
-                  True, False, BITS, PARTS, BLOCK, EXACT, NATIVE)  # fmt: skip
-        moved, mass = half_step(v, x_raised, u + (other - side), u + side, looking, chunks, law, phi, phi_rest,
-                                False, CHECKS, BITS, PARTS, BLOCK, EXACT, NATIVE)  # fmt: skip
-        if CHECKS:
-            if looking:
-                done = done | settled(moved, mass, tol)
+    while (iteration < numbers.max_iter) & (going > 0):
+        checking = config.checks and iteration % numbers.check_every == 0
+        half_step(u + side, y_raised, v, v, False, chunks, kernel, numbers.model, True, False, config)
+        change, mass = half_step(v, x_raised, u + (other - side), u + side, checking, chunks, kernel, numbers.data,
+                                 False, config.checks, config)  # fmt: skip
+        if config.checks:
+            if checking:
+                done = done | converged(change, mass, numbers.tol)
                 going = tl.sum(1 - done.to(tl.int32))
             side = tl.where(done[:, None], side, other - side)
         iteration += 1
@@ -188,135 +211,83 @@ def iterate(u, v, x_raised, y_raised, other, chunks, law, phi, psi, phi_rest, ps
 
 
 @triton.jit
-def last_of_data(v, x_raised, u, chunks, law, power, rest, units, size, BITS: tl.constexpr, PARTS: tl.constexpr,
-                 BLOCK: tl.constexpr, EXACT: tl.constexpr, NATIVE: tl.constexpr):  # fmt: skip
-    """Write the last U; return the sums of Phi and Phi log2 U, and which columns were held."""
+def finish_data(v, x_raised, u, chunks, kernel, side, config):
+    """Compute the last U; return `data_sums` and `check_entries` of all chunks."""
     tl.debug_barrier()
-    carry, own, total, lost = (
-        no_carry(law, BLOCK),
-        no_carry(law, BLOCK),
-        no_carry(law, BLOCK),
-        no_carry(law, BLOCK),
-    )
-    mass, entropy = tl.zeros((BLOCK,), tl.float64), tl.zeros((BLOCK,), tl.float64)
-    fine, least = tl.full((BLOCK,), 1, tl.int32), no_carry(law, BLOCK) + float("inf")
+    carries = (zeros(kernel, config), zeros(kernel, config))
+    none = tl.full((config.block,), 0, tl.float64)
+    sums, checked = (none, none), no_entries(kernel, config)
     for i in range(chunks):
         chunk = chunks - 1 - i
-        given, kv, carry = product(v, chunk, carry, law, False, BITS, PARTS, BLOCK)
-        raised = read(x_raised, chunk, BITS, PARTS, BLOCK)[0]
-        now = divide(raised, kv, power, rest, EXACT, NATIVE)
-        own = keep(u, chunk, now, own, law, False, BITS, PARTS, BLOCK)
-        mass_here, entropy_here = data_side(now, kv, NATIVE)
-        mass += mass_here
-        entropy += entropy_here
-        lost += most_hidden(now, raised, kv)
-        total_here, fine_here, least_here = judge(given, kv, raised)
-        total += total_here
-        fine, least = tl.minimum(fine, fine_here), tl.minimum(least, least_here)
-    return mass, entropy, clear(total, fine, least, units, size) & (lost <= mass * NEGLIGIBLE)
+        given, kv, raised, now, carries = update(v, x_raised, u, chunk, carries, kernel, side, False, config)
+        sums = add(sums, data_sums(now, kv, config))
+        checked = merge(checked, check_entries(given, kv, raised, now))
+    return sums, checked
 
 
 @triton.jit
-def last_of_model(u, v, y_raised, psi, Y, base, step, inside, phi_sum, chunks, law, units, size,
-                  BITS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
-                  NATIVE: tl.constexpr):  # fmt: skip
-    """Write Psi; return the sums of Psi, Psi log2 V and Psi log2(Psi / y), and which columns were held."""
+def finish_model(u, v, y_raised, psi, model, where, chunks, kernel, config):
+    """Store Psi; return `model_sums` and `check_entries` of all chunks."""
     tl.debug_barrier()
-    carry, total, lost = no_carry(law, BLOCK), no_carry(law, BLOCK), no_carry(law, BLOCK)
-    mass, entropy = tl.zeros((BLOCK,), tl.float64), tl.zeros((BLOCK,), tl.float64)
-    against = tl.zeros((BLOCK,), tl.float64)
-    fine, least = tl.full((BLOCK,), 1, tl.int32), no_carry(law, BLOCK) + float("inf")
+    carry, none = zeros(kernel, config), tl.full((config.block,), 0, tl.float64)
+    sums, checked = (none, none, none), no_entries(kernel, config)
     for chunk in range(chunks):
-        given, ku, carry = product(u, chunk, carry, law, True, BITS, PARTS, BLOCK)
-        held_v = read(v, chunk, BITS, PARTS, BLOCK)[0]
-        raised = read(y_raised, chunk, BITS, PARTS, BLOCK)[0]
-        lost += most_hidden(held_v, raised, ku)
-        total_here, fine_here, least_here = judge(given, ku, raised)
-        total += total_here
-        fine, least = tl.minimum(fine, fine_here), tl.minimum(least, least_here)
-        gone = chunk * (PARTS * 2**BITS)
-        y = load_fibers(
-            Y, base + tl.cast(gone, tl.int64) * step, step, inside, size - gone, BITS, PARTS, WIDE
-        )
-        moved, mass_here, entropy_here, against_here = model_side(y, held_v, ku, NATIVE)
-        write(psi, chunk, moved, BITS, PARTS, BLOCK)
-        mass += mass_here
-        entropy += entropy_here
-        against += against_here
-    return mass, entropy, against, clear(total, fine, least, units, size) & (lost <= phi_sum * NEGLIGIBLE)
+        given, ku, carry = product(u, chunk, carry, kernel, True, config)
+        scaled = load_entries(v, chunk, config)
+        checked = merge(checked, check_entries(given, ku, load_entries(y_raised, chunk, config), scaled))
+        y = load_fibers(model, locate_chunk(where, chunk, config), config)
+        moved, part = model_sums(y, scaled, ku, config)
+        store_entries(psi, chunk, moved, config)
+        sums = add(sums, part)
+    return sums, checked
 
 
 @triton.jit
-def give_back(u, psi, log_u, marginal, base, step, written, offset, share, size, chunks, BITS: tl.constexpr,
-              PARTS: tl.constexpr, BLOCK: tl.constexpr, KEEP: tl.constexpr, WIDE: tl.constexpr,
-              NATIVE: tl.constexpr):  # fmt: skip
-    """Add Psi to the marginal and write log U, of the columns that were held."""
+def write_back(arrays, u, psi, where, chunks, numbers, config):
+    """Add Psi to the marginal and store log U."""
     tl.debug_barrier()
     for chunk in range(chunks):
-        gone = chunk * (PARTS * 2**BITS)
-        at = base + tl.cast(gone, tl.int64) * step
-        moved = read(psi, chunk, BITS, PARTS, BLOCK)[0]
-        add_to(marginal, at, step, written, moved, share, size - gone, BITS, PARTS, WIDE)
-        if KEEP:
-            now = read(u, chunk, BITS, PARTS, BLOCK)[0]
-            store_logs(log_u, at, step, written, now, offset, size - gone, BITS, PARTS, NATIVE)
+        here = locate_chunk(where, chunk, config)
+        add_to_marginal(arrays, here, load_entries(psi, chunk, config), numbers.share, config)
+        store_logs(arrays, here, load_entries(u, chunk, config), numbers.data.offset, config)
     tl.debug_barrier()
 
 
 @triton.jit
-def solve(c, inside, room, X, Y, log_u, marginal, terms, sound, columns, after, law, size, offset_u, offset_v, units,
-          phi, psi, phi_rest, psi_rest, x_factor, y_factor, first, share, reg, alpha, beta, scalings, tol, check_every,
-          BITS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, WARM: tl.constexpr, KEEP: tl.constexpr,
-          CHECKS: tl.constexpr, BALANCED: tl.constexpr, EXACT: tl.constexpr, WIDE: tl.constexpr,
-          NATIVE: tl.constexpr):  # fmt: skip
-    """Transport the fibers c of X to those of Y; of those that were not held only that is written."""
-    base = (c // after).to(tl.int64) * size * after + c % after
-    chunks = tl.cdiv(size, PARTS * 2**BITS)
-    array = chunks * (BLOCK * PARTS * (2**BITS + 1))
-    x_raised = room + tl.zeros((1, 1), tl.int32)
+def solve(c, inside, scratch, arrays, size, kernel, numbers, config):
+    """Transport the fibers c of X to those of Y; of inaccurate ones only that is stored, and their terms."""
+    where = locate(c, inside, arrays.after, size)
+    chunks = tl.cdiv(size, config.parts * 2**config.bits)
+    array = chunks * (config.block * config.parts * (2**config.bits + 1))
+    x_raised = scratch + tl.zeros((1, 1), tl.int32)
     y_raised, v, u = x_raised + array, x_raised + 2 * array, x_raised + 3 * array
-    x_sum = raise_all(X, x_raised, base, after, inside, inside, phi_rest, x_factor, size, chunks,
-                      BITS, PARTS, BLOCK, WIDE, NATIVE)  # fmt: skip
-    y_sum = raise_all(Y, y_raised, base, after, inside, x_sum > 0, psi_rest, y_factor, size, chunks,
-                      BITS, PARTS, BLOCK, WIDE, NATIVE)  # fmt: skip
-    start(log_u, u, v, x_raised, base, after, inside, offset_u, first, size, chunks, law, phi, phi_rest,
-          BITS, PARTS, BLOCK, WARM, EXACT, WIDE, NATIVE)  # fmt: skip
-    u = iterate(u, v, x_raised, y_raised, array if CHECKS else 0, chunks, law, phi, psi, phi_rest, psi_rest,
-                scalings, tol, check_every, BITS, PARTS, BLOCK, CHECKS, EXACT, NATIVE)  # fmt: skip
-    half_step(u, y_raised, v, v, False, chunks, law, psi, psi_rest,
-              True, False, BITS, PARTS, BLOCK, EXACT, NATIVE)  # fmt: skip
-    phi_sum, entropy_u, good = last_of_data(v, x_raised, u, chunks, law, phi, phi_rest, units, size,
-                                            BITS, PARTS, BLOCK, EXACT, NATIVE)  # fmt: skip
-    psi_sum, entropy_v, against, fine = last_of_model(u, v, y_raised, x_raised, Y, base, after, inside, phi_sum, chunks,
-                                                      law, units, size, BITS, PARTS, BLOCK, WIDE, NATIVE)  # fmt: skip
-    good = (good & fine) | (x_sum == 0)
-    tl.store(sound + c, good, mask=inside)
-    give_back(u, x_raised, log_u, marginal, base, after, inside & good, offset_u, share, size, chunks,
-              BITS, PARTS, BLOCK, KEEP, WIDE, NATIVE)  # fmt: skip
-    store_terms(terms, c, columns, inside, x_sum, y_sum, phi_sum, psi_sum, entropy_u, entropy_v, against,
-                offset_u, offset_v, reg, alpha, beta, BALANCED)  # fmt: skip
+    x_sum = raise_all(arrays.data, x_raised, where, inside, chunks, numbers.data, config)
+    y_sum = raise_all(arrays.model, y_raised, where, x_sum > 0, chunks, numbers.model, config)
+    start(arrays, u, v, x_raised, where, chunks, kernel, numbers, config)
+    other = array if config.checks else 0
+    u = iterate(u, v, x_raised, y_raised, other, chunks, kernel, numbers, config)
+    half_step(u, y_raised, v, v, False, chunks, kernel, numbers.model, True, False, config)
+    of_data, checked = finish_data(v, x_raised, u, chunks, kernel, numbers.data, config)
+    accurate = is_accurate(checked, of_data[0], numbers.units, size)
+    psi = x_raised  # no longer needed
+    of_model, checked = finish_model(u, v, y_raised, psi, arrays.model, where, chunks, kernel, config)
+    accurate = accurate & is_accurate(checked, of_data[0], numbers.units, size)
+    written = restrict(where, store_accurate(arrays, c, inside, accurate, x_sum))
+    write_back(arrays, u, psi, written, chunks, numbers, config)
+    store_terms(arrays, c, inside, x_sum, y_sum, of_data, of_model, numbers, config)
 
 
 @triton.jit
-def transport(some, count, scratch, room, X, Y, log_u, marginal, terms, sound, columns, after, ratio, scale, size,
-              offset_u, offset_v, units, phi, psi, phi_rest, psi_rest, x_factor, y_factor, first, share,
-              reg, alpha, beta, scalings, tol, check_every, BITS: tl.constexpr, PARTS: tl.constexpr,
-              BLOCK: tl.constexpr, WARM: tl.constexpr, KEEP: tl.constexpr, CHECKS: tl.constexpr, BALANCED: tl.constexpr,
-              EXACT: tl.constexpr, WIDE: tl.constexpr, NATIVE: tl.constexpr):  # fmt: skip
-    """Transport fibers of X to those of Y: all in float32, or in float64 the first `count` of a list (WIDE).
+def transport(indices, count, scratch, room, arrays, size, ratio, scale, numbers, config: tl.constexpr):
+    """Transport fibers of X to those of Y: all of them, or the first `count` of a list of indices.
 
-    A program has `room` numbers of scratch memory and takes one block of fibers after the other.
+    A program has `room` numbers of scratch memory and loops over blocks of fibers.
     """
     own = scratch + tl.program_id(0).to(tl.int64) * room
-    law = law_of(ratio, scale, BITS, PARTS, WIDE)
-    left = tl.program_id(0) * BLOCK
-    end = tl.load(count) if WIDE else columns
+    kernel = chunked(ratio, scale, config.bits, config.parts, config.wide)
+    left = tl.program_id(0) * config.block
+    end = arrays.columns if indices is None else tl.load(count)
     while left < end:
-        c = left + tl.arange(0, BLOCK)
-        inside = c < end
-        if WIDE:
-            c = tl.load(some + c, mask=inside, other=0)
-        solve(c, inside, own, X, Y, log_u, marginal, terms, sound, columns, after, law, size, offset_u, offset_v,
-              units, phi, psi, phi_rest, psi_rest, x_factor, y_factor, first, share, reg, alpha, beta, scalings, tol,
-              check_every, BITS, PARTS, BLOCK, WARM, KEEP, CHECKS, BALANCED, EXACT, WIDE, NATIVE)  # fmt: skip
-        left += tl.num_programs(0) * BLOCK
+        c, inside = columns_at(indices, left, end, config)
+        solve(c, inside, own, arrays, size, kernel, numbers, config)
+        left += tl.num_programs(0) * config.block

@@ -1,4 +1,4 @@
-"""The product of a sparse matrix in compressed rows with a dense one, added up in the order of each row."""
+"""The product of a sparse matrix in compressed rows with a dense one, summed in the order of each row."""
 
 from typing import Any
 
@@ -9,27 +9,27 @@ import triton.language as tl
 
 @triton.jit
 def add_rows(starts, columns, weights, dense, out, width, BLOCK: tl.constexpr):
-    """Write one row of the product, a block of its columns."""
+    """Compute a block of columns of one row of the product."""
     row = tl.program_id(0)
     c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = c < width
     total = tl.zeros((BLOCK,), weights.dtype.element_ty)
-    place, stop = tl.load(starts + row), tl.load(starts + row + 1)
-    while place < stop:
-        source = tl.load(columns + place).to(tl.int64) * width
-        total += tl.load(weights + place) * tl.load(dense + source + c, mask=inside, other=0.0)
-        place += 1
+    entry, stop = tl.load(starts + row), tl.load(starts + row + 1)
+    while entry < stop:
+        source = tl.load(columns + entry).to(tl.int64) * width
+        total += tl.load(weights + entry) * tl.load(dense + source + c, mask=inside, other=0.0)
+        entry += 1
     tl.store(out + row.to(tl.int64) * width + c, total, mask=inside)
 
 
 class RowProduct:
-    """Multiplies by a matrix of which starts of rows, columns and weights lie on a device."""
+    """Multiplies by a CSR matrix whose row starts, columns and weights are on the device."""
 
     def __init__(self, starts: Any, columns: Any, weights: Any) -> None:
         self._starts, self._columns, self._weights = starts, columns, weights
 
     def __call__(self, dense: Any) -> Any:
-        """Return the product in rows."""
+        """Return the product, in C order."""
         dense = dense.contiguous()
         rows, width = len(self._starts) - 1, dense.shape[1]
         out = torch.empty((rows, width), dtype=dense.dtype, device=dense.device)
