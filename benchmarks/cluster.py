@@ -83,9 +83,7 @@ def cluster_scaling(samples: int = SAMPLES) -> Outcome:
                 False,
             ),
             Claim("kilobytes between the workers in an iteration", float(np.diff(moved).mean()) / 1e3),
-            Claim(
-                "the same, in parts of the data", float(np.diff(moved).mean()) / (8 * entries), 0.02, False
-            ),
+            Claim("the same, in parts of the data", float(np.diff(moved).mean()) / (8 * entries), 0.02, False),
         ],
         ["Both image modes transported by five scalings, float64, one thread a worker, one fit each."],
     )

@@ -67,16 +67,10 @@ def compiler_details() -> Outcome:
             Claim("nanoseconds a power", timings["powers"].median / x.size * 1e9, 1.5, at_least=False),
             Claim("powers, times faster than NumPy", times("powers, NumPy"), 1.5),
             Claim("powers, times faster than the library's", times("powers of the library"), 3),
-            Claim(
-                "powers, times faster than with Python's errors", times("powers with error_model='python'"), 2
-            ),
+            Claim("powers, times faster than with Python's errors", times("powers with error_model='python'"), 2),
             Claim("powers, times faster than in place", times("powers, output over input"), 2),
-            Claim(
-                "powers, times faster than with 64-bit integers", times("powers with 64-bit integers"), 1.2
-            ),
-            Claim(
-                "slices, times faster than indices", times("rows by computed indices", "rows by slices"), 1.2
-            ),
+            Claim("powers, times faster than with 64-bit integers", times("powers with 64-bit integers"), 1.2),
+            Claim("slices, times faster than indices", times("rows by computed indices", "rows by slices"), 1.2),
         ],
     )
 

@@ -45,10 +45,7 @@ def coil20_fits() -> Outcome:
     timings = race(turns, turns=1)
     scores = {
         name: np.mean(
-            [
-                list(clustering_scores(y, assign(model.embedding_, 20, "kmeans", seed)).values())
-                for seed in range(5)
-            ]
+            [list(clustering_scores(y, assign(model.embedding_, 20, "kmeans", seed)).values()) for seed in range(5)]
         )
         for name, model in fitted.items()
     }
@@ -61,9 +58,7 @@ def coil20_fits() -> Outcome:
             3.5,
         ),
     )
-    claims = [
-        Claim(what, timings[slow].median / timings[fast].median, target) for what, slow, fast, target in pairs
-    ]
+    claims = [Claim(what, timings[slow].median / timings[fast].median, target) for what, slow, fast, target in pairs]
     for _, slow, fast, _ in pairs:
         difference = float(abs(scores[slow] - scores[fast]))
         claims.append(Claim(f"difference of the mean score, {fast}", 100 * difference, 1.0, at_least=False))

@@ -103,9 +103,7 @@ def _spectral(X: FloatArray, k: int, seed: int) -> Labels:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # graphs may fall into parts
         graph = choose_graph(tensor, 5, "self-tuning", k, seed)[1]
-        labels: Labels = spectral_clustering(
-            graph, n_clusters=k, assign_labels="discretize", random_state=seed
-        )
+        labels: Labels = spectral_clustering(graph, n_clusters=k, assign_labels="discretize", random_state=seed)
     return labels
 
 

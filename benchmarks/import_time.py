@@ -31,9 +31,7 @@ def foreign_imports() -> dict[str, str]:
     found: dict[str, str] = {}
     for file in json.loads(run(_FILES)):
         for node in _executed_imports(ast.parse(Path(file).read_text(encoding="utf-8")).body):
-            names = (
-                [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-            )
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
             for library in {name.partition(".")[0] for name in names}:
                 if library not in ("gwntf", *sys.stdlib_module_names):
                     found[ast.unparse(node)] = library

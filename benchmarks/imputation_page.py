@@ -46,9 +46,7 @@ def comparison(record: Mapping[str, Any]) -> str:
     spread = max(float(np.ptp(line["errors"])) for line in record["table"])
     if len(seeds) > 1:
         numbers = ", ".join(map(str, seeds))
-        about = (
-            f"Means over the holes of seeds {numbers}; the errors of a line differ by at most {spread:.3f}."
-        )
+        about = f"Means over the holes of seeds {numbers}; the errors of a line differ by at most {spread:.3f}."
     else:
         about = f"The holes of seed {seeds[0]}."
     return "\n".join([*lines, "", f"{about} `{record['command']}`."])
@@ -61,8 +59,7 @@ def held_out(record: Mapping[str, Any]) -> str:
     lines = ["| rank | `graph_reg` | held-out pixels | hidden pixels |", "|---|---|---|---|"]
     for line in record["held_out"]:
         figures = [
-            f"**{line[column]:.3f}**" if line[column] == best[column] else f"{line[column]:.3f}"
-            for column in columns
+            f"**{line[column]:.3f}**" if line[column] == best[column] else f"{line[column]:.3f}" for column in columns
         ]
         lines.append(f"| {line['rank']} | {line['graph_reg']:g} | {' | '.join(figures)} |")
     return "\n".join(lines)

@@ -27,9 +27,7 @@ def transport(engine: Backend, kernel: Kernel, X: FloatArray, Y: FloatArray) -> 
     def visit(columns: slice) -> FloatArray:
         x, y = np.ascontiguousarray(X[:, columns]), np.ascontiguousarray(Y[:, columns])
         psi = np.zeros_like(x)
-        transport_mode(
-            engine, kernel, x, y, 0, RELAXATION, LIMITS, marginal=psi, share=1.0, log_u=None, warm=False
-        )
+        transport_mode(engine, kernel, x, y, 0, RELAXATION, LIMITS, marginal=psi, share=1.0, log_u=None, warm=False)
         return psi
 
     return np.concatenate(engine.map(visit, pieces(X.shape[1], engine.tile_columns(len(X)))), axis=1)

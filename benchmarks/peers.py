@@ -52,9 +52,7 @@ def tensor_peers() -> Outcome:
         {
             "NCP": lambda n: NCP(RANK, max_iter=n, **common).fit(X),
             "GNCP": lambda n: GNCP(RANK, max_iter=n, **common).fit(X),
-            "TensorLy non_negative_parafac": lambda n: non_negative_parafac(
-                X, RANK, n_iter_max=n, init=cp, tol=NEVER
-            ),
+            "TensorLy non_negative_parafac": lambda n: non_negative_parafac(X, RANK, n_iter_max=n, init=cp, tol=NEVER),
             "TensorLy non_negative_parafac_hals": lambda n: non_negative_parafac_hals(
                 X, RANK, n_iter_max=n, init=cp, tol=NEVER
             ),
@@ -66,9 +64,7 @@ def tensor_peers() -> Outcome:
         "One iteration of a nonnegative CP model of COIL20: rank 20, float32",
         timings,
         [
-            Claim(
-                "NCP, times faster than TensorLy's multiplicative updates", theirs / timings["NCP"].median, 1
-            ),
+            Claim("NCP, times faster than TensorLy's multiplicative updates", theirs / timings["NCP"].median, 1),
             Claim(
                 "GNCP, times faster than TensorLy's multiplicative updates",
                 theirs / timings["GNCP"].median,

@@ -125,11 +125,7 @@ def _section(record: dict[str, Any]) -> str:
     lines += ["", "| figure | measured | target |", "|---|---|---|"]
     for claim in record["claims"]:
         sign = "at least" if claim["at_least"] else "at most"
-        target = (
-            ""
-            if claim["target"] is None
-            else f"{sign} {claim['target']:g}{'' if claim['met'] else ': missed'}"
-        )
+        target = "" if claim["target"] is None else f"{sign} {claim['target']:g}{'' if claim['met'] else ': missed'}"
         lines.append(f"| {claim['what']} | {claim['value']:.3g} | {target} |")
     notes = " ".join(record["notes"])
     machine = record["machine"]
@@ -151,9 +147,7 @@ def _picture(bars: Sequence[tuple[str, str, float]], path: Path) -> None:
         axes = figure.add_subplot()
         for place, (_, _, value) in enumerate(bars):
             axes.plot([1, value], [place, place], color="#4C72B0", linewidth=7, solid_capstyle="butt")
-            axes.annotate(
-                f"{_times(value)}x", (max(value, 1), place), (6, 0), textcoords="offset points", va="center"
-            )
+            axes.annotate(f"{_times(value)}x", (max(value, 1), place), (6, 0), textcoords="offset points", va="center")
         axes.set_yticks(range(len(bars)), [f"{what}, against {peer}" for what, peer, _ in bars])
         axes.invert_yaxis()
         axes.set_xscale("log")

@@ -70,10 +70,7 @@ class Case:
         return not (
             (self.sparse and self.missing)
             or (self.init == "graph" and not with_graph)
-            or (
-                self.estimator not in TRANSPORTED
-                and (self.update != "mm" or self.reg != 0.01 or self.reg_m_data != 1)
-            )
+            or (self.estimator not in TRANSPORTED and (self.update != "mm" or self.reg != 0.01 or self.reg_m_data != 1))
             or (self.estimator in ("NMF", "NCP", "SWIFT") and self.graph_reg != 0)
             or (self.missing and (self.dtype not in ("float32", "float64") or self.samples == "one entry"))
             or (self.sparse and self.dtype == "float16")
@@ -129,9 +126,7 @@ def draw(count: int, seed: int) -> Iterator[Case]:
     rng = np.random.default_rng(seed)
     while count:
         chosen = {
-            name: levels[
-                0 if rng.random() < 0.5 and name not in ("estimator", "engine") else rng.integers(len(levels))
-            ]
+            name: levels[0 if rng.random() < 0.5 and name not in ("estimator", "engine") else rng.integers(len(levels))]
             for name, levels in LEVELS.items()
         }
         case = Case(**chosen)
@@ -272,9 +267,7 @@ def scaled_alike(case: Case, exponent: int) -> bool:
     """Whether data times a power of two give the same factors, bit by bit."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        first, second = (
-            model(case).fit(data(replace(case, scale=scale))).factors_ for scale in (1.0, 2.0**exponent)
-        )
+        first, second = (model(case).fit(data(replace(case, scale=scale))).factors_ for scale in (1.0, 2.0**exponent))
     return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 

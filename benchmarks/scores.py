@@ -62,9 +62,7 @@ def _compared(X: FloatArray, y: Any, weight: float, seconds: dict[str, list[floa
     for place, score in enumerate(SCORES):
         claims += [Claim(f"{at}: {score}, {name}", float(means[name][place])) for name in KERNELS]
         difference = abs(means["all pairs"][place] - means["near-far"][place]) / noise[place]
-        claims.append(
-            Claim(f"{at}: {score}, difference in standard errors", float(difference), 2, at_least=False)
-        )
+        claims.append(Claim(f"{at}: {score}, difference in standard errors", float(difference), 2, at_least=False))
     return claims
 
 

@@ -47,9 +47,7 @@ def transport(engine: Backend, kernel: Kernel, X: FloatArray, Y: FloatArray, mod
             warm=False,
         )
 
-    engine.map(
-        visit, [slice(0, len(X))] if engine.name == "numpy" else sample_tiles(X.shape, engine.block_entries)
-    )
+    engine.map(visit, [slice(0, len(X))] if engine.name == "numpy" else sample_tiles(X.shape, engine.block_entries))
     return psi
 
 
@@ -90,9 +88,7 @@ def image_modes() -> Outcome:
             claims.append(Claim(f"times faster than NumPy, {kind} kernel, axis {mode}", ratio, target))
             found = transport(cpu, kernel_of(cpu, kinds[kind]), X, Y, mode)
             error = relative_difference(exact, found)
-            claims.append(
-                Claim(f"relative error against float64, {kind} kernel, axis {mode}", error, 1e-5, False)
-            )
+            claims.append(Claim(f"relative error against float64, {kind} kernel, axis {mode}", error, 1e-5, False))
     pot = _pot_seconds(grid, X, Y)
     fast = timings["compiled, exponential kernel, axis 1"].median
     claims.append(Claim("times faster than POT column by column", pot / fast, 400))

@@ -101,9 +101,7 @@ def _labels(models: Sequence[GWNTF], k: int) -> list[Labels]:
 
 def _consensus(labels: Sequence[Labels], k: int) -> Labels:
     """Label the samples by how often they were together: the vectors of all memberships, side by side."""
-    members = np.hstack(
-        [np.eye(k)[found] / np.sqrt(np.bincount(found, minlength=k) + 1e-9) for found in labels]
-    )
+    members = np.hstack([np.eye(k)[found] / np.sqrt(np.bincount(found, minlength=k) + 1e-9) for found in labels])
     return assign(np.abs(members), k, "discretize", 0)
 
 

@@ -16,9 +16,7 @@ def try_out(distribution: Path, folder: Path) -> None:
     """Install one distribution with the `plots` extra, run the smoke program, `gwntf --help` and `gwntf demo`."""
     venv.create(folder / "env", with_pip=True)
     binaries = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")
-    }
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
 
     def run(*command: str) -> None:
         subprocess.run(command, cwd=folder, env=environment, check=True)

@@ -19,9 +19,7 @@ OTHERS = ["cpu", pytest.param("torch", marks=needs_torch)]
 """Names of the backends other than the reference."""
 
 
-def transport_tensor(
-    backend, cost, x, y, mode, relaxation, limits, *, share=1.0, log_u=None, warm=False, start=0.0
-):
+def transport_tensor(backend, cost, x, y, mode, relaxation, limits, *, share=1.0, log_u=None, warm=False, start=0.0):
     """Transport along a mode on a backend; give marginal, log U and terms by leading place, all in NumPy."""
     kernel = build_kernel(cost, relaxation.reg, backend, x.dtype)
     data, model, marginal = (backend.asarray(values) for values in (x, y, np.full_like(x, start)))

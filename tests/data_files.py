@@ -39,9 +39,7 @@ def write_mat(path: Path) -> Path:
 
 
 def write_mat_sparse(path: Path) -> Path:
-    scipy.io.savemat(
-        path / "s.mat", {"X": scipy.sparse.csc_array(np.where(X > 0.5, X, 0))}, do_compression=True
-    )
+    scipy.io.savemat(path / "s.mat", {"X": scipy.sparse.csc_array(np.where(X > 0.5, X, 0))}, do_compression=True)
     return path / "s.mat"
 
 

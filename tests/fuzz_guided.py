@@ -13,9 +13,7 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(
-    include=["gwntf.readers", "gwntf.io", "numpy.lib", "PIL", "zarr", "zipfile", "csv"]
-):
+with atheris.instrument_imports(include=["gwntf.readers", "gwntf.io", "numpy.lib", "PIL", "zarr", "zipfile", "csv"]):
     import zipfile  # noqa: F401
 
     from tests.mutations import TARGETS, Seed

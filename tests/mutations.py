@@ -49,9 +49,7 @@ def apply(data: bytes, edits: Sequence[Edit]) -> bytes:
 def draw_edits(rng: random.Random) -> list[Edit]:
     """Draw edits for `apply`, more of them near the beginning, where headers are."""
     count = rng.choice((1, 1, 1, 2, 3, 6))
-    return [
-        (rng.randrange(60), rng.random() ** rng.choice((1, 3)), rng.randrange(2**32)) for _ in range(count)
-    ]
+    return [(rng.randrange(60), rng.random() ** rng.choice((1, 3)), rng.randrange(2**32)) for _ in range(count)]
 
 
 def _flip(data: bytearray, place: int, value: int) -> None:

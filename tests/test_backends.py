@@ -31,9 +31,7 @@ def problems(draw):
     x, y = rng.random((size, columns)), rng.random((size, columns)) + 1e-3
     x[rng.random(x.shape) < draw(st.sampled_from([0, 0.5]))] = 0
     cost = grid_cost(size) if draw(st.booleans()) else rng.random((size, size))
-    relaxation = Relaxation(
-        draw(st.sampled_from([1.0, 0.1, 0.02])), draw(st.floats(0.1, 5)), draw(st.floats(0.1, 5))
-    )
+    relaxation = Relaxation(draw(st.sampled_from([1.0, 0.1, 0.02])), draw(st.floats(0.1, 5)), draw(st.floats(0.1, 5)))
     return x, y, cost, relaxation
 
 

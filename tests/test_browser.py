@@ -49,9 +49,7 @@ def report(tmp_path_factory):
         "labels": np.arange(30) % 3,
     }
     arrays_of_vectors = {**arrays, "sample_shape": np.array([12]), "embedding": rng.random((30, 1))}
-    html = table_report(
-        summarise(table, results), {methods[0].name: arrays, methods[1].name: arrays_of_vectors}
-    )
+    html = table_report(summarise(table, results), {methods[0].name: arrays, methods[1].name: arrays_of_vectors})
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(html, encoding="utf-8")
     return path

@@ -155,9 +155,7 @@ def test_random_numbers_go_on_where_they_were(tmp_path):
     whole = NMF(3, n_init=3, max_iter=6, tol=0, random_state=other).fit(data())
     kept = Checkpoint(path, iterations=1)
     with pytest.raises(CutError):
-        NMF(
-            3, n_init=3, max_iter=6, tol=0, random_state=own, checkpoint=kept, callbacks=[Scissors(1, 3)]
-        ).fit(data())
+        NMF(3, n_init=3, max_iter=6, tol=0, random_state=own, checkpoint=kept, callbacks=[Scissors(1, 3)]).fit(data())
     own.random_sample(7)  # whatever happened since
     again = NMF(3, n_init=3, max_iter=6, tol=0, random_state=own, checkpoint=kept).fit(data())
     assert_same(again, whole)

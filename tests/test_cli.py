@@ -223,9 +223,7 @@ def test_dry_run_says_what_to_expect_and_writes_nothing(command, place, capsys):
 def test_dry_run_on_a_part_grows_with_the_samples(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("gwntf.cli.plan._ENTRIES", 400)
     np.save(tmp_path / "x.npy", np.random.default_rng(0).random((500, 8)))
-    plan = told(capsys, "fit", tmp_path / "x.npy", "--method", "NMF", "--dry-run", "--engine", "numpy")[
-        "plan"
-    ]
+    plan = told(capsys, "fit", tmp_path / "x.npy", "--method", "NMF", "--dry-run", "--engine", "numpy")["plan"]
     assert plan["tried_samples"] == 50
     assert not plan["grows_quadratically"]
     assert plan["expected_seconds"] >= 10 * plan["seconds_per_iteration_tried"] * plan["most_iterations"]

@@ -140,8 +140,7 @@ def test_compiled_least_squares_step_is_for_few_components_and_many_entries():
 def test_fits_by_the_compiled_least_squares_step_equal_the_reference(kind, dtype, close, rng):
     X = rng.random((37, 22, 25)) * (rng.random((37, 22, 25)) < 0.8)
     fits = [
-        kind(6, max_iter=15, tol=0, random_state=0, dtype=dtype, engine=engine).fit(X)
-        for engine in ("cpu", "numpy")
+        kind(6, max_iter=15, tol=0, random_state=0, dtype=dtype, engine=engine).fit(X) for engine in ("cpu", "numpy")
     ]
     for found, wanted in zip(*(model.factors_ for model in fits), strict=True):
         assert np.linalg.norm(found - wanted) <= close * np.linalg.norm(wanted)
@@ -153,9 +152,7 @@ def test_threads_do_not_change_a_bit(rng):
     results = []
     for threads in (1, 2):
         numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-        found = transport(
-            CPU, grid_cost(16), x, y, Relaxation(0.05, 1, 1), max_iter=30, tol=1e-6, dtype=float
-        )
+        found = transport(CPU, grid_cost(16), x, y, Relaxation(0.05, 1, 1), max_iter=30, tol=1e-6, dtype=float)
         results.append(found[0])
     np.testing.assert_array_equal(*results)
 

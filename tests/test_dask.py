@@ -49,9 +49,7 @@ def holed(shape=SHAPE):
 def client():
     """Two workers of one thread each, processes of their own; nobody's default."""
     with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
-        ) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         yield client
@@ -91,9 +89,7 @@ def assert_close(found, wanted, tol, name):
 
 
 def _numbers(terms):
-    plans = [
-        part for mode in terms.modes if mode is not None for part in (mode.transport, mode.data, mode.model)
-    ]
+    plans = [part for mode in terms.modes if mode is not None for part in (mode.transport, mode.data, mode.model)]
     return np.array([*plans, terms.misfit, terms.graph])
 
 
@@ -119,9 +115,7 @@ def test_fit_is_that_in_memory(name, current, monkeypatch):
     monkeypatch.setattr(iteration, "DETACH_EVERY", 2)
     model, X = CASES[name]
     wanted = clone(model).fit(X)
-    assert_equal_fits(
-        clone(model).set_params(engine="dask").fit(X), wanted, 1e-4 if name == "float32" else 1e-9
-    )
+    assert_equal_fits(clone(model).set_params(engine="dask").fit(X), wanted, 1e-4 if name == "float32" else 1e-9)
 
 
 def as_dask(X, folder):
@@ -178,9 +172,7 @@ def test_entries_are_checked_by_the_workers(current):
     with pytest.raises(InputError, match="negative entries"):
         GWNTF(3, engine="dask").fit(as_dask(X, None))
     with pytest.raises(InputError, match="30 NaN entries"):
-        GWNTF(3, engine="dask").fit(
-            as_dask(np.where(np.arange(23)[:, None, None] == 7, np.nan, samples()), None)
-        )
+        GWNTF(3, engine="dask").fit(as_dask(np.where(np.arange(23)[:, None, None] == 7, np.nan, samples()), None))
 
 
 class Kill:
@@ -336,9 +328,7 @@ def test_only_small_messages_travel(current, monkeypatch):
         counts.append(len(brought))
         sent.append(moved(current))
 
-    model = GWNTF(
-        rank, costs=GRID, graph=chain, graph_reg=5, max_iter=6, tol=0, engine="dask", callbacks=[watch]
-    )
+    model = GWNTF(rank, costs=GRID, graph=chain, graph_reg=5, max_iter=6, tol=0, engine="dask", callbacks=[watch])
     model.fit(samples(shape))
     here = sum(brought[counts[0] : counts[-1]]) / 5
     between = (sent[-1] - sent[0]) / 5

@@ -33,9 +33,7 @@ def test_exact_equals_emd_and_the_one_dimensional_closed_form(rng):
     cost = rng.random((6, 6))
     assert math.isclose(wasserstein_distance(x, y, cost), ot.emd2(x, y, cost), rel_tol=1e-12)
     positions = np.arange(6) / 5
-    assert math.isclose(
-        wasserstein_distance(x, y), scipy_wasserstein(positions, positions, x, y), rel_tol=1e-9
-    )
+    assert math.isclose(wasserstein_distance(x, y), scipy_wasserstein(positions, positions, x, y), rel_tol=1e-9)
 
 
 def test_exact_relaxed_is_the_limit_of_the_entropic_one(rng):

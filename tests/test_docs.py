@@ -42,8 +42,7 @@ def test_clustering_page_shows_the_committed_table(name):
     content = results(f"clustering_{name}")
     assert content["runs"] == 50
     ours, theirs = (
-        content["methods"][method]["scores"]
-        for method in ("GWNTF.for_clustering", "spectral clustering, auto")
+        content["methods"][method]["scores"] for method in ("GWNTF.for_clustering", "spectral clustering, auto")
     )
     assert all(ours[score]["mean"] >= theirs[score]["mean"] for score in SCORES)
 
@@ -55,8 +54,7 @@ def test_clustering_page_shows_what_every_committed_ingredient_adds():
     for method in tables[0]["methods"]:
         entries = [table["methods"].get(method) for table in tables]
         cells = [
-            "/".join(f"{entry['scores'][score]['mean']:.1f}" for score in SCORES) if entry else "-"
-            for entry in entries
+            "/".join(f"{entry['scores'][score]['mean']:.1f}" for score in SCORES) if entry else "-" for entry in entries
         ]
         assert f"| {method} | {' | '.join(cells)} |" in lines
 
@@ -78,17 +76,14 @@ def test_missing_data_page_shows_the_committed_table(name):
     rows = [line.split(" | ") for line in shown.splitlines() if line.startswith("| ")][1:]
     found = {(row[0][2:], row[1]): float(row[2].strip("*")) for row in rows}
     errors = {
-        (line["method"], str(line["rank"] or "")): sum(line["errors"]) / len(line["errors"])
-        for line in record["table"]
+        (line["method"], str(line["rank"] or "")): sum(line["errors"]) / len(line["errors"]) for line in record["table"]
     }
     assert found == pytest.approx(errors, abs=5.1e-4)
     ours = min(error for (_, rank), error in errors.items() if rank)
     assert ours < min(error for (_, rank), error in errors.items() if not rank)
     held = page.split(f"<!-- begin {name} held out -->")[1].split(f"<!-- end {name} held out -->")[0]
     for line in record["held_out"]:
-        row = next(
-            r for r in held.splitlines() if r.startswith(f"| {line['rank']} | {line['graph_reg']:g} |")
-        )
+        row = next(r for r in held.splitlines() if r.startswith(f"| {line['rank']} | {line['graph_reg']:g} |"))
         assert [f"{line[key]:.3f}" for key in ("held_out", "hidden")] == re.findall(r"\d\.\d{3}", row)
 
 
@@ -105,9 +100,7 @@ def test_readme_shows_the_committed_figures():
         row = next(line for line in lines if line.startswith(f"| {method} |"))
         figures = [float(text) for text in re.findall(r"\| (\d+\.\d)", row)]
         other = results("pie_pose27")["methods"][method]
-        expected = [
-            round(table["scores"][score]["mean"], 1) for table in (entry, other) for score in ("ACC", "NMI")
-        ]
+        expected = [round(table["scores"][score]["mean"], 1) for table in (entry, other) for score in ("ACC", "NMI")]
         assert figures == pytest.approx(expected, abs=0.051)
 
 
@@ -126,9 +119,7 @@ def test_readme_shows_the_committed_figures_of_the_preset():
         assert figures == pytest.approx(expected, abs=0.051)
 
 
-@pytest.mark.parametrize(
-    "path", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
-)
+@pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
 def test_links_lead_somewhere(path):
     links = re.findall(r"\]\(([^)#]+)\)", path.read_text())
     missing = [link for link in links if not link.startswith("http") and not (path.parent / link).exists()]
@@ -234,10 +225,7 @@ def test_numerics_page_shows_the_committed_sweep():
 
 def test_model_selection_page_shows_the_committed_curves():
     content = bench_results("stability")
-    assert (
-        body_of_stability(content["curves"], content["misses"])
-        in (ROOT / "docs" / "model_selection.md").read_text()
-    )
+    assert body_of_stability(content["curves"], content["misses"]) in (ROOT / "docs" / "model_selection.md").read_text()
     assert content["curves"]["NCP on a tensor of rank 4"]["best_rank"] == 4
     assert {miss for misses in content["misses"].values() for miss in misses} <= {0, 1}
 

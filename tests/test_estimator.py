@@ -44,9 +44,7 @@ EXPECTED_FAILURES = {
         SWIFT(),
         MiniBatchGWNTF(3, max_epochs=2),
     ],
-    expected_failed_checks=lambda estimator: (
-        {} if isinstance(estimator, MiniBatchGWNTF) else EXPECTED_FAILURES
-    ),
+    expected_failed_checks=lambda estimator: {} if isinstance(estimator, MiniBatchGWNTF) else EXPECTED_FAILURES,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -76,9 +74,7 @@ def test_fitted_attributes_fit_together(fitted, digits):
     model = (fitted.embedding_ @ fitted.components_).reshape(X.shape)
     np.testing.assert_allclose(model, reconstruct(fitted.factors_))
     unit = X / np.linalg.norm(X, axis=(1, 2), keepdims=True)
-    np.testing.assert_allclose(
-        fitted.reconstruction_err_, np.linalg.norm(unit - model) / np.linalg.norm(unit)
-    )
+    np.testing.assert_allclose(fitted.reconstruction_err_, np.linalg.norm(unit - model) / np.linalg.norm(unit))
     np.testing.assert_allclose(fitted.sample_scale_, np.linalg.norm(X, axis=(1, 2)))
     assert fitted.objective_ == fitted.objective_curve_[-1] == fitted.objective_terms_.total
     assert (fitted.n_iter_, fitted.status_) == (15, Status.MAX_ITER)
@@ -124,9 +120,7 @@ def test_transform_does_not_look_at_the_sample_cost_or_the_graph(digits):
 def test_transform_minimises_the_objective_of_a_sample(digits):
     """At the end no component's share of a sample can be moved to lower F: the MM step is a fixed point."""
     X = digits[0][:80]
-    model = small(costs=(None, "grid", "grid"), graph_reg=0, transport_max_iter=60, transport_tol=1e-10).fit(
-        X
-    )
+    model = small(costs=(None, "grid", "grid"), graph_reg=0, transport_max_iter=60, transport_tol=1e-10).fit(X)
     model.set_params(max_iter=500, tol=0)
     Z = model.transform(X[:3])
     from gwntf import objective

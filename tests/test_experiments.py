@@ -189,9 +189,9 @@ def test_spectral_clustering_is_scikit_learns_on_the_shared_graph(table, tmp_pat
     graph = setting.graphs[(5, "binary", "cosine", "l2")]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        labels = SpectralClustering(
-            10, affinity="precomputed", assign_labels="discretize", random_state=0
-        ).fit_predict(graph)
+        labels = SpectralClustering(10, affinity="precomputed", assign_labels="discretize", random_state=0).fit_predict(
+            graph
+        )
     assert result.scores == clustering_scores(setting.y, labels)
 
 
@@ -231,12 +231,7 @@ def test_pictures_are_kept_of_the_first_run(table, tmp_path, few_digits):
 def test_command_writes_json_markdown_and_html(table, tmp_path, few_digits, capsys):
     output = tmp_path / "out"
     path = str(tmp_path / "small.toml")
-    assert (
-        main(
-            ["reproduce", path, "--runs", "1", "--jobs", "1", "--methods", "NMF", "GWNTF", "-o", str(output)]
-        )
-        == 0
-    )
+    assert main(["reproduce", path, "--runs", "1", "--jobs", "1", "--methods", "NMF", "GWNTF", "-o", str(output)]) == 0
     printed = capsys.readouterr()
     assert "GWNTF" in printed.out
     assert "k-means" not in printed.out

@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-STEP = re.compile(
-    r"(?P<what>Append to|New file) `(?P<path>[\w/.]+)`:\n\n```python\n(?P<code>.*?)```", re.DOTALL
-)
+STEP = re.compile(r"(?P<what>Append to|New file) `(?P<path>[\w/.]+)`:\n\n```python\n(?P<code>.*?)```", re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +35,7 @@ def followed(tmp_path_factory):
 
 def run(folder, *command):
     environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
-    done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

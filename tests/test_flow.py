@@ -76,9 +76,7 @@ def sparse_sample():
 def test_the_plan_is_the_sum_of_the_plans_of_all_fibers(model, ax, mode):
     x, y = sample_and_model(model, sparse_sample())
     expected = sum(literal_plans(model, x, y, mode - 1))
-    np.testing.assert_allclose(
-        drawn(plot_plan(model, sparse_sample(), mode=mode, ax=ax)), expected, rtol=1e-5
-    )
+    np.testing.assert_allclose(drawn(plot_plan(model, sparse_sample(), mode=mode, ax=ax)), expected, rtol=1e-5)
 
 
 def test_the_plan_of_a_curve_equals_pot(curves, ax):
@@ -107,9 +105,7 @@ def test_arrows_go_to_the_mean_place_of_the_mass_of_their_pixel(model, ax, scale
     places, moves = arrows(ax)
     assert {tuple(place) for place in places} == {*zip(*np.nonzero(x), strict=True)}
     for (row, column), move in zip(places.astype(int), moves, strict=True):
-        np.testing.assert_allclose(
-            move, scale * np.array([down[row, column], across[row, column]]), atol=1e-4
-        )
+        np.testing.assert_allclose(move, scale * np.array([down[row, column], across[row, column]]), atol=1e-4)
     np.testing.assert_allclose(drawn(ax), x)
     mean = np.nansum(x * np.hypot(down, across)) / x.sum()
     assert ax.get_title() == f"flow of mass: {mean:.2f} pixels on average"
@@ -204,7 +200,5 @@ def test_flows_need_transported_modes_of_images(curves):
     with pytest.raises(InputError, match=r"mode: got 2; expected a transported axis of X \(1\)"):
         plot_plan(half, IMAGES[0], mode=2)
     none = GWNTF(2, costs=("cosine", None, None), **TRANSPORT).fit(IMAGES)
-    with pytest.raises(
-        InputError, match=r"modes: got \(1, 2\); expected a transported axis of X \(this model"
-    ):
+    with pytest.raises(InputError, match=r"modes: got \(1, 2\); expected a transported axis of X \(this model"):
         plot_flow(none, IMAGES[0])

@@ -62,9 +62,7 @@ def columns_of(shape, rng):
 def assert_equals_reference(backend, cost, x, y, relaxation, limits, *, rtol, **options):
     """Marginals, scalings and terms against the reference in float64."""
     wide = {name: value.astype(float) if name == "log_u" else value for name, value in options.items()}
-    expected = transport_tensor(
-        REFERENCE, cost, x.astype(float), y.astype(float), 1, relaxation, limits, **wide
-    )
+    expected = transport_tensor(REFERENCE, cost, x.astype(float), y.astype(float), 1, relaxation, limits, **wide)
     found = transport_tensor(backend, cost, x, y, 1, relaxation, limits, **options)
     assert np.linalg.norm(found[0] - expected[0]) <= rtol * np.linalg.norm(expected[0])
     some = np.isfinite(expected[1])
@@ -77,18 +75,14 @@ def assert_equals_reference(backend, cost, x, y, relaxation, limits, *, rtol, **
 
 @pytest.mark.parametrize("kind", ["grid", "any"])
 @pytest.mark.parametrize("shape", [(3, 5, 7), (9, 32, 1), (2, 40, 3)])
-@pytest.mark.parametrize(
-    ("warm", "tol", "alpha"), [(False, 0.0, 1.0), (True, 0.0, 0.5), (False, 1e-3, np.inf)]
-)
+@pytest.mark.parametrize(("warm", "tol", "alpha"), [(False, 0.0, 1.0), (True, 0.0, 0.5), (False, 1e-3, np.inf)])
 def test_short_fibers_equal_the_reference(kind, shape, warm, tol, alpha, rng):
     x, y = columns_of(shape, rng)
     start = np.where(x > 0, rng.normal(size=shape), -np.inf).astype("float32")
     limits = TransportLimits(12, tol)
     relaxation = Relaxation(0.02, alpha, 1.0)
     options = {"share": 0.5, "start": 1.0, "log_u": start, "warm": warm}
-    assert_equals_reference(
-        Interpreted(), costs(kind, shape[1], rng), x, y, relaxation, limits, rtol=1e-6, **options
-    )
+    assert_equals_reference(Interpreted(), costs(kind, shape[1], rng), x, y, relaxation, limits, rtol=1e-6, **options)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +110,7 @@ def test_programs_take_one_block_of_long_fibers_after_the_other(monkeypatch, rng
     monkeypatch.setattr(launch, "_SCRATCH", 1)
     x, y = columns_of((3, 260, 3), rng)
     limits = TransportLimits(2, 0.0)
-    assert_equals_reference(
-        Interpreted(), costs("grid", 260, rng), x, y, Relaxation(0.02, 1.0, 1.0), limits, rtol=1e-6
-    )
+    assert_equals_reference(Interpreted(), costs("grid", 260, rng), x, y, Relaxation(0.02, 1.0, 1.0), limits, rtol=1e-6)
 
 
 def test_long_columns_that_float32_does_not_hold_are_solved_in_float64(rng):
@@ -168,9 +160,7 @@ def test_products_too_large_to_be_inverted_are_not_held(kind, rng):
     options = {"log_u": start, "warm": True}
     limits = TransportLimits(3, 0.0)
     cost = costs(kind, 8, rng)
-    assert_equals_reference(
-        Interpreted(), cost, x, y, Relaxation(0.01, 1.0, 1.0), limits, rtol=1e-6, **options
-    )
+    assert_equals_reference(Interpreted(), cost, x, y, Relaxation(0.01, 1.0, 1.0), limits, rtol=1e-6, **options)
 
 
 def test_columns_beyond_float64_climb_to_logarithms_unless_nobody_can_look(rng):
@@ -196,9 +186,7 @@ def test_scaling_without_looking_changes_nothing(tol, warm, rng):
     arrays = [torch.tensor(values, dtype=torch.float32) for values in (x, y)]
     start = torch.where(arrays[0] > 0, 0.0, -torch.inf) if warm else None
     for backend.recording in (False, True):
-        solved = scale(
-            backend, kernel, *arrays, Relaxation(0.02, 1.0, 1.0), log_u=start, max_iter=16, tol=tol
-        )
+        solved = scale(backend, kernel, *arrays, Relaxation(0.02, 1.0, 1.0), log_u=start, max_iter=16, tol=tol)
         found.append([solved.log_u, solved.log_v, solved.data_marginal, solved.model_marginal])
     for a, b in zip(*found, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)
@@ -222,9 +210,7 @@ def assert_fits_equal(model, X):
 
 def test_recorded_fits_equal_the_reference(interpreted, rng):
     X = rng.random((12, 6, 5)) + 0.01
-    model = GWNTF(
-        3, costs=(None, "grid", "grid"), graph_reg=2.0, inner_iter=3, max_iter=3, tol=0, random_state=0
-    )
+    model = GWNTF(3, costs=(None, "grid", "grid"), graph_reg=2.0, inner_iter=3, max_iter=3, tol=0, random_state=0)
     assert_fits_equal(model, X)
     assert interpreted.replayed == 3
 
@@ -233,17 +219,13 @@ def test_recorded_fits_transport_long_modes_without_looking(interpreted, rng):
     X = rng.random((140, 3, 4)) * (rng.random((140, 3, 4)) > 0.2)
     X[5] = 0
     costs = ("cosine", None, "grid")
-    assert_fits_equal(
-        GWNTF(3, costs=costs, graph_reg=1.0, max_iter=3, tol=0, random_state=1, transport_tol=0), X
-    )
+    assert_fits_equal(GWNTF(3, costs=costs, graph_reg=1.0, max_iter=3, tol=0, random_state=1, transport_tol=0), X)
     assert interpreted.replayed == 3
 
 
 def test_fibers_that_nobody_looked_at_bring_the_plain_step_back(interpreted, rng):
     X = rng.random((6, 16, 2)) * (rng.random((6, 16, 2)) > 0.5) + 1e-6
-    assert_fits_equal(
-        GWNTF(2, costs=(None, "grid", None), reg=5e-4, graph_reg=0, max_iter=3, tol=0, random_state=0), X
-    )
+    assert_fits_equal(GWNTF(2, costs=(None, "grid", None), reg=5e-4, graph_reg=0, max_iter=3, tol=0, random_state=0), X)
     assert interpreted.replayed == 1
 
 

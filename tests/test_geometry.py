@@ -150,9 +150,7 @@ def test_graph_of_holed_data_without_holes_is_the_plain_graph(rng):
     for metric in ("cosine", "euclidean"):
         for weight in ("binary", "cosine", "self-tuning"):
             plain = neighbor_graph(DataTensor.of_array(X), 4, weight=weight, metric=metric)
-            seen = neighbor_graph(
-                DataTensor.of_array(X, np.ones_like(X, bool)), 4, weight=weight, metric=metric
-            )
+            seen = neighbor_graph(DataTensor.of_array(X, np.ones_like(X, bool)), 4, weight=weight, metric=metric)
             np.testing.assert_allclose(seen.toarray(), plain.toarray(), atol=1e-6)
 
 

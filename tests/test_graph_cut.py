@@ -72,9 +72,7 @@ def test_of_given_labels_and_the_cut_the_more_modular_ones_are_kept(rng):
     np.fill_diagonal(blocks, 0)
     truth = np.repeat(np.arange(4), 10)
     graph = csr_array(blocks)
-    assert modularity(graph, clearest(graph, rng.integers(4, size=40), 4, 0)) == pytest.approx(
-        modularity(graph, truth)
-    )
+    assert modularity(graph, clearest(graph, rng.integers(4, size=40), 4, 0)) == pytest.approx(modularity(graph, truth))
     np.testing.assert_array_equal(clearest(graph, truth, 4, 0), truth)
 
 

@@ -98,9 +98,7 @@ def test_ncp_reaches_the_error_of_tensorly(rng):
     ours = min(NCP(3, max_iter=800, random_state=seed, **RUN).fit(X).reconstruction_err_ for seed in range(3))
     fits = []
     for seed in range(3):
-        theirs = non_negative_parafac(
-            tl.tensor(X), 3, n_iter_max=800, tol=0, init="random", random_state=seed
-        )
+        theirs = non_negative_parafac(tl.tensor(X), 3, n_iter_max=800, tol=0, init="random", random_state=seed)
         fits.append(np.linalg.norm(X - tl.cp_to_tensor(theirs)) / np.linalg.norm(X))
     assert ours < 1.05 * min(fits)
 
@@ -203,9 +201,7 @@ def test_default_stop_of_nmf_leaves_little_to_gain(coil20):
 
 @pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-4), ("float64", 1e-10)])
 def test_the_value_of_least_squares_without_forming_the_model(dtype, rtol, rng):
-    X = reconstruct([rng.random((60, 3)), rng.random((7, 3)), rng.random((6, 3))]) + 0.1 * rng.random(
-        (60, 7, 6)
-    )
+    X = reconstruct([rng.random((60, 3)), rng.random((7, 3)), rng.random((6, 3))]) + 0.1 * rng.random((60, 7, 6))
     model = NCP(3, max_iter=60, random_state=0, dtype=dtype, **RUN).fit(X)
     residual = X - reconstruct([factor.astype(float) for factor in model.factors_])
     np.testing.assert_allclose(model.objective_, 0.5 * (residual**2).sum(), rtol=rtol)

@@ -127,9 +127,7 @@ def test_stops_when_settled_and_when_asked(rng):
     assert settled.status_ is Status.CONVERGED
     assert settled.n_iter_ == 2
     seen = []
-    model = MiniBatchGWNTF(
-        3, batch_size=20, max_epochs=1, callbacks=[lambda news: seen.append(news.iteration)]
-    )
+    model = MiniBatchGWNTF(3, batch_size=20, max_epochs=1, callbacks=[lambda news: seen.append(news.iteration)])
     with pytest.warns(ConvergenceWarning, match="raise `max_epochs`"):
         model.fit(X)
     assert seen == [1, 2, 3]

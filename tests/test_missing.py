@@ -57,9 +57,7 @@ def test_a_mask_means_what_nan_means(name, small):
     by_nan, by_mask = (METHODS[name](3, **RUN).fit(given) for given in (holed, cover))
     np.testing.assert_array_equal(by_mask.embedding_, by_nan.embedding_)
     for method in ("transform", "reconstruct", "impute", "score"):
-        first, second = (
-            getattr(model, method)(given) for model, given in ((by_nan, holed), (by_mask, cover))
-        )
+        first, second = (getattr(model, method)(given) for model, given in ((by_nan, holed), (by_mask, cover)))
         np.testing.assert_array_equal(second, first)
         assert type(second) is type(first)
 
@@ -203,9 +201,7 @@ def test_objective_takes_a_mask(small):
 
 def test_a_grid_search_takes_masked_arrays(small):
     X, hidden = small
-    search = GridSearchCV(
-        NMF(**{**RUN, "max_iter": 200}), {"n_components": [1, 4]}, cv=3, error_score="raise"
-    )
+    search = GridSearchCV(NMF(**{**RUN, "max_iter": 200}), {"n_components": [1, 4]}, cv=3, error_score="raise")
     by_mask, by_nan = (
         search.fit(given.reshape(12, -1)).cv_results_["mean_test_score"].copy()
         for given in (masked(X, hidden), np.where(hidden, np.nan, X))
@@ -255,9 +251,7 @@ def test_a_graph_of_the_filled_digits_fills_them_better(digits):
     X, hidden = digits
     X, hidden = X[:600], hidden[:600]
     holed = np.where(hidden, np.nan, X)
-    model = GWNTF(
-        80, costs=(None, None), graph_reg=1.0, max_iter=150, tol=0, missing="ignore", random_state=0
-    )
+    model = GWNTF(80, costs=(None, None), graph_reg=1.0, max_iter=150, tol=0, missing="ignore", random_state=0)
     first = model.fit_impute(holed)
     second = model.set_params(graph=neighbor_graph(first)).fit_impute(holed)
     assert hidden_error(second, X, hidden) < 0.97 * hidden_error(first, X, hidden)

@@ -126,9 +126,7 @@ def test_saving_twice_writes_the_same_bytes(tmp_path):
 )
 def test_parameters_of_every_kind_come_back(tmp_path_factory, rank, norm, dtype, alpha, costs, graph, seed):
     ring = np.roll(np.eye(8), 1, axis=0) + np.roll(np.eye(8), -1, axis=0)
-    ready = {None: None, "dense": ring}.get(
-        graph, sp.csr_array(ring).asformat(graph if graph != "dense" else None)
-    )
+    ready = {None: None, "dense": ring}.get(graph, sp.csr_array(ring).asformat(graph if graph != "dense" else None))
     ready = ready if graph else None
     params = {"sample_norm": norm, "dtype": dtype, "reg_m_data": alpha, "costs": costs, "graph": ready}
     model = GWNTF(rank, max_iter=2, tol=0, engine="numpy", random_state=seed, **params).fit(data((8, 3, 4)))
@@ -175,9 +173,7 @@ def test_a_near_far_cost_comes_back(tmp_path):
     model = GWNTF(2, costs=["cosine", "grid"], max_iter=1, tol=0, kernel_tol=0.5, graph_reg=0, random_state=0)
     again = saved(model.fit(X), tmp_path, with_predict=False)
     places = np.arange(40)
-    np.testing.assert_array_equal(
-        again.costs_[0].places(places, places), model.costs_[0].places(places, places)
-    )
+    np.testing.assert_array_equal(again.costs_[0].places(places, places), model.costs_[0].places(places, places))
     assert again.costs_[0].error == model.costs_[0].error
 
 
@@ -305,12 +301,8 @@ HOSTILE = {
         b'{"kind":"model","content":{"class":{"record":"subprocess.Popen","fields":{}}},"arrays":[]}'
     ),
     "an array that is not there": built(b'{"kind":"model","content":{"class":{"array":7}},"arrays":[]}'),
-    "deep values": built(
-        b'{"kind":"model","content":{"class":' + b"[" * 500 + b"]" * 500 + b'},"arrays":[]}'
-    ),
-    "very many lists": built(
-        b'{"kind":"model","arrays":[],"content":{"class":[' + b"[]," * 200_000 + b"[]]}}"
-    ),
+    "deep values": built(b'{"kind":"model","content":{"class":' + b"[" * 500 + b"]" * 500 + b'},"arrays":[]}'),
+    "very many lists": built(b'{"kind":"model","arrays":[],"content":{"class":[' + b"[]," * 200_000 + b"[]]}}"),
     "nothing": built(b'{"kind":"model","content":{},"arrays":[]}'),
 }
 
@@ -347,9 +339,7 @@ def test_attributes_that_do_not_fit_each_other_are_refused(tmp_path):
 
 
 @given(
-    edits=st.lists(
-        st.tuples(st.floats(0, 1), st.binary(min_size=0, max_size=6), st.integers(0, 6)), max_size=4
-    ),
+    edits=st.lists(st.tuples(st.floats(0, 1), st.binary(min_size=0, max_size=6), st.integers(0, 6)), max_size=4),
     resealed=st.booleans(),
 )
 def test_a_mutated_file_is_loaded_or_refused_and_nothing_else(small_file, tmp_path_factory, edits, resealed):
@@ -394,9 +384,7 @@ LEAVES = (
 
 
 @given(
-    st.recursive(
-        LEAVES, lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner)
-    )
+    st.recursive(LEAVES, lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner))
 )
 def test_values_come_back_as_they_were(value):
     packer = Packer()

@@ -35,10 +35,7 @@ def test_matched_cosine_is_the_best_of_all_matchings(rng):
     first, second = rng.random((4, 7)), rng.random((4, 7))
     best = max(
         np.mean(
-            [
-                a @ b / np.linalg.norm(a) / np.linalg.norm(b)
-                for a, b in zip(first, second[list(order)], strict=True)
-            ]
+            [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in zip(first, second[list(order)], strict=True)]
         )
         for order in permutations(range(4))
     )
@@ -93,9 +90,7 @@ def test_curve_holds_the_fits_of_its_seeds():
         fits = [NCP(rank, max_iter=30, tol=0, n_clusters=2, random_state=int(seed)) for seed in seeds]
         labels = [fit.fit_predict(X) for fit in fits]
         np.testing.assert_array_equal(curve.objective[place], [fit.objective_ for fit in fits])
-        np.testing.assert_array_equal(
-            curve.reconstruction_err[place], [fit.reconstruction_err_ for fit in fits]
-        )
+        np.testing.assert_array_equal(curve.reconstruction_err[place], [fit.reconstruction_err_ for fit in fits])
         for pair, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
             rand = adjusted_rand_score(labels[i], labels[j])
             assert curve.label_agreement[place, pair] == pytest.approx(rand)

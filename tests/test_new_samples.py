@@ -263,9 +263,7 @@ def test_without_graph_weight_or_extension_transform_has_no_ties(digits):
     assert not np.allclose(tied.transform(new), plain.transform(new), rtol=1e-2)
     light = small(graph_reg=0).fit(X)
     assert light.graph_ is None
-    np.testing.assert_array_equal(
-        light.transform(new), small(graph_reg=0, extend_graph=False).fit(X).transform(new)
-    )
+    np.testing.assert_array_equal(light.transform(new), small(graph_reg=0, extend_graph=False).fit(X).transform(new))
 
 
 def test_extension_survives_pickling_and_both_engines_agree(digits):

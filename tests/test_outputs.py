@@ -88,9 +88,7 @@ def test_demo_prints_a_table_of_all_methods_and_writes_the_figure(tmp_path, caps
         "GWNTF",
         "GWNTF, tuned",
     ]
-    lines = {
-        name: next(line for line in printed.splitlines() if line.startswith(f"{name} ")) for name in names
-    }
+    lines = {name: next(line for line in printed.splitlines() if line.startswith(f"{name} ")) for name in names}
     accuracy = {name: float(line[len(name) :].split()[0].strip("*")) for name, line in lines.items()}
     assert accuracy["GWNTF, tuned"] == max(accuracy.values())
     assert accuracy["GNMF"] > accuracy["NMF"]

@@ -91,9 +91,7 @@ def test_every_room_says_what_it_is_for():
 
 def test_map_of_rooms_names_every_room_in_the_order_of_the_contract():
     root = Path(__file__).parents[1]
-    layers = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0][
-        "layers"
-    ]
+    layers = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
     rows = re.findall(r"^\| (`\w+`.*?) \|", (root / "CONTRIBUTING.md").read_text(), re.MULTILINE)
     assert [re.findall(r"\w+", row) for row in rows] == [re.findall(r"\w+", layer) for layer in layers]
     rooms = {path.parent.name for path in Path(gwntf.__file__).parent.glob("*/__init__.py")}
@@ -118,12 +116,8 @@ def public_objects():
             if not callable(thing):
                 continue
             yield f"{room.__name__}.{name}", thing
-            for method, function in (
-                inspect.getmembers(thing, inspect.isroutine) if inspect.isclass(thing) else ()
-            ):
-                ours = str(getattr(function, "__module__", "")).startswith(
-                    "gwntf."
-                ) and not method.startswith("_")
+            for method, function in inspect.getmembers(thing, inspect.isroutine) if inspect.isclass(thing) else ():
+                ours = str(getattr(function, "__module__", "")).startswith("gwntf.") and not method.startswith("_")
                 if ours and issubclass(thing, Factorization | SeparableCost):
                     yield f"{room.__name__}.{name}.{method}", function
 
@@ -139,9 +133,7 @@ def test_reference_names_everything_public():
     page = (Path(__file__).parents[1] / "docs" / "api.md").read_text()
     listed = set(re.findall(r"^ +(gwntf\.[\w.]+)$", page, re.MULTILINE))
     public = {f"{room}.{name}" for room in PUBLIC for name in importlib.import_module(room).__all__}
-    again = {
-        name for name in public if name.startswith("gwntf.distances.") and hasattr(gwntf, name.split(".")[-1])
-    }
+    again = {name for name in public if name.startswith("gwntf.distances.") and hasattr(gwntf, name.split(".")[-1])}
     assert listed == public - again - {"gwntf.__version__"}
 
 
@@ -163,9 +155,7 @@ def test_a_program_of_a_user_passes_strict_type_checks(tmp_path):
     environment = {**os.environ, "MYPYPATH": ""}
 
     def check(path):
-        return subprocess.run(
-            [*command, str(path)], cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
+        return subprocess.run([*command, str(path)], cwd=tmp_path, env=environment, capture_output=True, text=True)
 
     done = check(program)
     assert done.returncode == 0, done.stdout

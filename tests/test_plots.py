@@ -192,9 +192,7 @@ def test_rows_and_folded_samples_are_drawn_alike():
     flat, folded = (plot_reconstructions(model, X) for X in (IMAGES[:2].reshape(2, 30), IMAGES[:2]))
     np.testing.assert_array_equal(drawn(flat[0, 1]), IMAGES[1])
     np.testing.assert_array_equal(drawn(flat[1, 1]), drawn(folded[1, 1]))
-    np.testing.assert_array_equal(
-        drawn(plot_plan(model, IMAGES[0])), drawn(plot_plan(model, IMAGES[0].ravel()))
-    )
+    np.testing.assert_array_equal(drawn(plot_plan(model, IMAGES[0])), drawn(plot_plan(model, IMAGES[0].ravel())))
 
 
 # --- embedding and objective ----------------------------------------------------------------------------------
@@ -272,15 +270,11 @@ CALLS = {
     "objective": lambda model, **options: plot_objective(model, **options),
     "images": lambda model, **options: plot_images(IMAGES, **options),
     "bars": lambda model, **options: plot_bars({"a": 1.0}, **options),
-    "curves": lambda model, **options: plot_curves(
-        {"a": [(0, 1), (1, 2)]}, x_label="x", y_label="y", **options
-    ),
+    "curves": lambda model, **options: plot_curves({"a": [(0, 1), (1, 2)]}, x_label="x", y_label="y", **options),
 }
 
 
-@pytest.mark.parametrize(
-    "name", ["components", "modes", "reconstructions", "flow", "plan", "embedding", "objective"]
-)
+@pytest.mark.parametrize("name", ["components", "modes", "reconstructions", "flow", "plan", "embedding", "objective"])
 def test_models_of_tensors_are_drawn_too(name):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     data = torch.from_numpy(np.asarray(IMAGES, dtype=np.float32))
@@ -342,9 +336,7 @@ def test_importing_the_room_does_not_load_matplotlib():
     assert done.stdout.strip() == "False"
 
 
-@pytest.mark.parametrize(
-    "call", [call for name, call in CALLS.items() if name not in {"images", "bars", "curves"}]
-)
+@pytest.mark.parametrize("call", [call for name, call in CALLS.items() if name not in {"images", "bars", "curves"}])
 def test_a_model_that_is_not_fitted_is_refused(call):
     with pytest.raises(InputError, match="model: got GWNTF, which is not fitted"):
         call(GWNTF(2))

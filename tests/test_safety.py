@@ -77,9 +77,7 @@ def test_scaled_data_give_the_same_bits_where_samples_are_normalised(case):
 
 @pytest.mark.parametrize("kind", ESTIMATORS.values(), ids=ESTIMATORS)
 def test_any_scale_gives_the_same_answer_where_samples_are_normalised(kind):
-    models = [
-        kind(3, sample_norm="l1", tol=0, max_iter=10, random_state=0).fit(X * s) for s in (1, 1e-290, 1e290)
-    ]
+    models = [kind(3, sample_norm="l1", tol=0, max_iter=10, random_state=0).fit(X * s) for s in (1, 1e-290, 1e290)]
     for other in models[1:]:
         np.testing.assert_allclose(other.objective_curve_, models[0].objective_curve_, rtol=1e-9)
         np.testing.assert_allclose(other.embedding_, models[0].embedding_, rtol=1e-6, atol=1e-12)
@@ -143,8 +141,7 @@ def test_new_samples_beyond_the_number_type_are_refused():
 def test_cosines_do_not_depend_on_the_length_of_the_rows(scale):
     lengths = np.logspace(-4, 4, 12).reshape(-1, 1, 1)
     cost, far = (
-        resolve_costs(("cosine", None, None), DataTensor.of_array(data))[0]
-        for data in (X, X * lengths * scale)
+        resolve_costs(("cosine", None, None), DataTensor.of_array(data))[0] for data in (X, X * lengths * scale)
     )
     np.testing.assert_allclose(far, cost, atol=1e-12)
     for weight in ("binary", "cosine"):
@@ -157,7 +154,5 @@ def test_cosines_do_not_depend_on_the_length_of_the_rows(scale):
 @pytest.mark.parametrize("dtype", [np.float16, np.int8, np.uint64, bool])
 def test_other_number_types_are_taken_as_their_values(dtype):
     data = (X * 4).astype(dtype)
-    found, wanted = (
-        NCP(2, max_iter=5, tol=0, random_state=0).fit(d) for d in (data, data.astype(np.float64))
-    )
+    found, wanted = (NCP(2, max_iter=5, tol=0, random_state=0).fit(d) for d in (data, data.astype(np.float64)))
     np.testing.assert_array_equal(found.embedding_, wanted.embedding_)

@@ -160,9 +160,7 @@ def test_holed_starts_have_the_mass_of_the_observed_entries(rng):
     observed = rng.random((6, 5, 4)) < 0.6
     tensor = DataTensor.of_array(np.where(observed, rng.random((6, 5, 4)), 0), observed)
     factors = start_factors(tensor, 3, "random", np.random.RandomState(0))
-    assert math.isclose(
-        (reconstruct(factors) * observed).sum(), tensor.dense_block.values.sum(), rel_tol=1e-10
-    )
+    assert math.isclose((reconstruct(factors) * observed).sum(), tensor.dense_block.values.sum(), rel_tol=1e-10)
 
 
 def test_nndsvd_recovers_a_rank_one_tensor(rng):

@@ -83,9 +83,7 @@ def test_sparse_fit_equals_dense_fit(name, shape):
     new = counts(shape, seed=1)[:5]
     np.testing.assert_allclose(sparse.transform(as_sparse(new)), dense.transform(new), rtol=1e-9, atol=1e-11)
     assert sparse.score(as_sparse(new)) == pytest.approx(dense.score(new), rel=1e-9)
-    np.testing.assert_allclose(
-        sparse.reconstruct(as_sparse(new)), dense.reconstruct(new), rtol=1e-9, atol=1e-11
-    )
+    np.testing.assert_allclose(sparse.reconstruct(as_sparse(new)), dense.reconstruct(new), rtol=1e-9, atol=1e-11)
 
 
 def test_printed_update_of_sparse_data_equals_that_of_dense_data():
@@ -125,9 +123,7 @@ def test_float32_stays_float32():
 def test_every_scipy_format_is_taken_and_folded(kind):
     X = counts((13, 6, 5))
     rows = kind(X.reshape(13, -1))
-    dense, sparse = assert_same_fit(
-        GWNTF(3, sample_shape=(6, 5), graph_reg=1.0, **FEW), X.reshape(13, -1), rows
-    )
+    dense, sparse = assert_same_fit(GWNTF(3, sample_shape=(6, 5), graph_reg=1.0, **FEW), X.reshape(13, -1), rows)
     assert sparse.sample_shape_ == (6, 5)
     np.testing.assert_array_equal(sparse.components_.shape, dense.components_.shape)
 
@@ -171,9 +167,7 @@ def test_relative_error_needs_no_dense_model(rng):
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 def test_graph_of_sparse_samples_is_that_of_dense_ones(metric, weight):
     X = counts((30, 6, 5))
-    found, expected = (
-        neighbor_graph(data, 4, metric=metric, weight=weight).toarray() for data in (as_sparse(X), X)
-    )
+    found, expected = (neighbor_graph(data, 4, metric=metric, weight=weight).toarray() for data in (as_sparse(X), X))
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
 
 

@@ -159,9 +159,7 @@ def test_chunked_fit_equals_fit_in_memory_on_every_engine(name, engine, tmp_path
     X = samples()
     model = clone(MODELS[name]).set_params(engine=engine, dtype="float64")
     expected, found = assert_same_fit(model, X, as_memmap(X, tmp_path))
-    np.testing.assert_allclose(
-        found.transform(as_memmap(X, tmp_path)), expected.transform(X), rtol=1e-9, atol=1e-11
-    )
+    np.testing.assert_allclose(found.transform(as_memmap(X, tmp_path)), expected.transform(X), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("model", [GWNTF(3, **FEW), NCP(3, **FEW)], ids=["transport", "least squares"])
@@ -232,9 +230,7 @@ def test_graph_of_chunked_samples_equals_that_in_memory(metric, weight, tmp_path
     found = neighbor_graph(as_memmap(X, tmp_path), 4, metric=metric, weight=weight)
     expected = neighbor_graph(X, 4, metric=metric, weight=weight)
     if metric in ("cosine", "gradient", "orientation"):  # samples of zeros are equally far from all others
-        found, expected = (
-            np.delete(np.delete(g.toarray(), [3, 17], 0), [3, 17], 1) for g in (found, expected)
-        )
+        found, expected = (np.delete(np.delete(g.toarray(), [3, 17], 0), [3, 17], 1) for g in (found, expected))
     else:
         found, expected = found.toarray(), expected.toarray()
     np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -268,9 +264,7 @@ def test_quantities_found_by_blocks_equal_those_of_the_whole(tmp_path):
     for mode in range(3):
         rows = unfold(X, mode)
         products, exponents = tensor.slice_products(mode)
-        np.testing.assert_allclose(
-            np.ldexp(products, exponents[:, None] + exponents), rows @ rows.T, rtol=1e-12
-        )
+        np.testing.assert_allclose(np.ldexp(products, exponents[:, None] + exponents), rows @ rows.T, rtol=1e-12)
     np.testing.assert_array_equal(tensor.host_rows(), X.reshape(29, -1))
     np.testing.assert_array_equal(tensor.blocks.column_block.file, X.reshape(29, -1).T)
     places = np.array([28, 0, 7, 7, 6])
@@ -291,9 +285,7 @@ def test_leading_pairs_are_those_of_the_full_decomposition(shape, tmp_path):
     left, values, right = leading_pairs(tensor, shape, 4, np.random.RandomState(0))
     U, s, V = np.linalg.svd(matrix, full_matrices=False)
     np.testing.assert_allclose(values, s[:4], rtol=1e-9)
-    np.testing.assert_allclose(
-        (left * values) @ right, (U[:, :4] * s[:4]) @ V[:4], rtol=1e-7, atol=1e-9 * s[0]
-    )
+    np.testing.assert_allclose((left * values) @ right, (U[:, :4] * s[:4]) @ V[:4], rtol=1e-7, atol=1e-9 * s[0])
 
 
 def _size(block, extra):
@@ -358,9 +350,7 @@ def test_data_of_one_block_and_small_ones_are_read_and_taken_as_dense(limit, tmp
     for kind, make in KINDS.items():
         (tmp_path / kind).mkdir()
         model = GWNTF(3, graph_reg=1.0, extend_graph=True, **FEW)  # which chunked data do not have
-        np.testing.assert_array_equal(
-            model.fit(make(X, tmp_path / kind)).embedding_, clone(model).fit(X).embedding_
-        )
+        np.testing.assert_array_equal(model.fit(make(X, tmp_path / kind)).embedding_, clone(model).fit(X).embedding_)
 
 
 @pytest.mark.parametrize("name", ["all modes", "SDNMF", "GNMF", "KL"])
@@ -381,12 +371,8 @@ def test_every_function_of_a_block_can_be_pickled(name, tmp_path, monkeypatch):
     for method in ("map", "run", "apply", "run_columns"):
         pickled(method)
     X = samples()
-    expected, found = assert_same_fit(
-        clone(MODELS[name]).set_params(init="nndsvd"), X, as_memmap(X, tmp_path)
-    )
-    np.testing.assert_allclose(
-        found.transform(as_memmap(X, tmp_path)), expected.transform(X), rtol=1e-9, atol=1e-11
-    )
+    expected, found = assert_same_fit(clone(MODELS[name]).set_params(init="nndsvd"), X, as_memmap(X, tmp_path))
+    np.testing.assert_allclose(found.transform(as_memmap(X, tmp_path)), expected.transform(X), rtol=1e-9, atol=1e-11)
     assert len(sent) >= 6
 
 

@@ -356,9 +356,7 @@ def test_where_nothing_fits_the_error_names_the_sizes(monkeypatch):
         raise shortage()
 
     monkeypatch.setattr(transport_module, "transport_mode", never)
-    message = (
-        r"cpu has too little memory for X of shape \(60, 8, 8\): its 3840 entries take .* 1/32 .* 2.00 GiB"
-    )
+    message = r"cpu has too little memory for X of shape \(60, 8, 8\): its 3840 entries take .* 1/32 .* 2.00 GiB"
     with pytest.raises(DeviceMemoryError, match=message) as caught:
         small().fit(torch.from_numpy(digits()))
     assert isinstance(caught.value, MemoryError)

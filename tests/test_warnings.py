@@ -97,9 +97,7 @@ def test_light_samples_are_told_where_samples_are_not_scaled():
     ((category, text),) = told(model, uneven)
     sums = uneven.sum(axis=(1, 2))
     assert category is UnevenSamplesWarning
-    assert text.startswith(
-        f"Half of the samples hold {np.sort(sums)[:10].sum() / sums.sum():.2g} of all mass"
-    )
+    assert text.startswith(f"Half of the samples hold {np.sort(sums)[:10].sum() / sums.sum():.2g} of all mass")
     assert f"(sums from {sums.min():.3g} to {sums.max():.3g})" in text
     assert told(model.set_params(sample_norm="l2"), uneven) == []
 
@@ -118,9 +116,7 @@ def test_a_long_mode_of_all_pairs_is_told_with_its_size(monkeypatch):
     model = GWNTF(3, costs=("cosine", None, None), kernel_tol=1e-9, max_iter=3, tol=0, engine="numpy")
     ((category, text),) = told(model)
     assert category is CoarseKernelWarning
-    assert text.startswith(
-        "No near-far kernel along axis 0 is exact to kernel_tol=1e-09, so all 20 x 20 pairs"
-    )
+    assert text.startswith("No near-far kernel along axis 0 is exact to kernel_tol=1e-09, so all 20 x 20 pairs")
     assert told(model.set_params(kernel_tol=0)) == []
 
 

@@ -42,8 +42,7 @@ filled = {
     "GWNTF, second graph": second,
 }
 errors = {
-    name: np.linalg.norm((values - rows)[hidden]) / np.linalg.norm(rows[hidden])
-    for name, values in filled.items()
+    name: np.linalg.norm((values - rows)[hidden]) / np.linalg.norm(rows[hidden]) for name, values in filled.items()
 }
 
 # %%

@@ -27,9 +27,7 @@ settings = {
     "random_state": 0,
 }
 reference = GWNTF(engine="numpy", dtype="float64", **settings).fit(X)
-single = GWNTF(device=device, **settings).fit(
-    torch.as_tensor(X, device=device)
-)  # float32, the default of torch
+single = GWNTF(device=device, **settings).fit(torch.as_tensor(X, device=device))  # float32, the default of torch
 double = GWNTF(device=device, dtype="float64", **settings).fit(torch.as_tensor(X, device=device))
 print(type(single.embedding_).__name__, tuple(single.embedding_.shape), single.embedding_.device)
 

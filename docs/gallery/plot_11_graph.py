@@ -30,7 +30,9 @@ for ax, weight in zip(axes, (0, 1, 1e4), strict=True):
     )
     accuracy = clustering_accuracy(y, model.fit_predict(X))
     plot_embedding(model, y, projection=flatten_embedding, ax=ax)
-    title = f"graph_reg = {weight:g}\nclusters {100 * accuracy:.0f}% right, pixels {model.reconstruction_err_:.2f} wrong"
+    title = (
+        f"graph_reg = {weight:g}\nclusters {100 * accuracy:.0f}% right, pixels {model.reconstruction_err_:.2f} wrong"
+    )
     ax.set_title(title, fontsize="medium")
     if ax is not axes[-1]:
         ax.get_legend().remove()

@@ -32,16 +32,12 @@ figure, axes = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
 axes[0].imshow(X[rng.permutation(400)[:60]], cmap="Greys", aspect="auto")
 axes[0].set(title="sixty of the people", xlabel="hour", yticks=[])
 for ax, (name, cost) in zip(axes[1:], costs.items(), strict=True):
-    model = GWNTF(
-        2, costs=(None, cost), reg=0.02, graph_reg=0, max_iter=300, tol=0, n_init=3, random_state=0
-    ).fit(X)
+    model = GWNTF(2, costs=(None, cost), reg=0.02, graph_reg=0, max_iter=300, tol=0, n_init=3, random_state=0).fit(X)
     share = model.embedding_ / model.embedding_.sum(axis=1, keepdims=True)
     of_night = share[:200].mean(axis=0).argmax()
     right = np.mean((share[:, of_night] > 0.5) == night)
     ax.bar(hour - 0.2, model.components_[of_night], 0.4, label="night")
     ax.bar(hour + 0.2, model.components_[1 - of_night], 0.4, label="day")
-    ax.set(
-        title=f"{name}\n{100 * right:.0f}% of the people told apart", xlabel="hour", xticks=range(0, 24, 6)
-    )
+    ax.set(title=f"{name}\n{100 * right:.0f}% of the people told apart", xlabel="hour", xticks=range(0, 24, 6))
 axes[1].legend()
 plt.show()

@@ -118,9 +118,7 @@ class Case:
         if self.target.read_bytes() != self.wanted:
             raise SystemExit(f"{self.what}: another model than without interruption")
         self.target.unlink()
-        left = sorted(
-            path.name for path in self.folder.iterdir() if not path.name.startswith(".model.gwntf.")
-        )
+        left = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith(".model.gwntf."))
         if left != ["whole.gwntf"]:
             raise SystemExit(f"{self.what}: {left} left behind")
 

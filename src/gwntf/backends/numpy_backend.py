@@ -64,9 +64,7 @@ class NumpyBackend:
     def zeros(self, shape: Sequence[int], like: FloatArray) -> FloatArray:
         return np.zeros(shape, like.dtype)
 
-    def sum_by(
-        self, rows: FloatArray, index: NDArray[Any], size: int, weights: FloatArray | None = None
-    ) -> FloatArray:
+    def sum_by(self, rows: FloatArray, index: NDArray[Any], size: int, weights: FloatArray | None = None) -> FloatArray:
         count = len(rows)
         weights = np.ones(count, rows.dtype) if weights is None else weights
         sums: FloatArray = csc_array((weights, index, np.arange(count + 1)), shape=(size, count)) @ rows

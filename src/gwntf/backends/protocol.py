@@ -42,9 +42,7 @@ class StackTransport(Protocol):
 class RowStep(Protocol):
     """A step of some rows of A(1) under the least-squares loss, with a given A(-1), from one reading of the data."""
 
-    def __call__(
-        self, x: Array, a: Array, attraction: Array | None, denominator: Array
-    ) -> tuple[Array, Array, Any]:
+    def __call__(self, x: Array, a: Array, attraction: Array | None, denominator: Array) -> tuple[Array, Array, Any]:
         """Return the rows a (x A(-1) + attraction) / denominator, x' times these, and <these, x A(-1)> in float64."""
 
 
@@ -101,9 +99,7 @@ class Backend(Protocol):
     def session(self, given: Any) -> AbstractContextManager[Any]:
         """Wrap all work on the given data: settings that it needs, and errors that only the backend knows."""
 
-    def stack_transport(
-        self, form: Callable[[], KernelForm], length: int, columns: int
-    ) -> StackTransport | None:
+    def stack_transport(self, form: Callable[[], KernelForm], length: int, columns: int) -> StackTransport | None:
         """Return a compiled transport for so many fibers of that length, or None to go tile by tile.
 
         `form` gives the kernel as compiled code takes it, and is not called where nothing is compiled.

@@ -12,9 +12,7 @@ BACKENDS = ("auto", "numpy", "cpu", "torch")
 PRECISIONS = ("highest", "high")
 
 
-def get_backend(
-    name: str, *, device: str | None = None, precision: str = "highest", given: Any = None
-) -> Backend:
+def get_backend(name: str, *, device: str | None = None, precision: str = "highest", given: Any = None) -> Backend:
     """Return the backend of that name.
 
     Parameters
@@ -40,9 +38,7 @@ def get_backend(
     if device is not None:
         raise InputError("device", f"{device!r} with engine={name!r}", "None, or engine='torch' or 'dask'")
     if precision != "highest":
-        raise InputError(
-            "precision", f"{precision!r} with engine={name!r}", "'highest', or a device of torch"
-        )
+        raise InputError("precision", f"{precision!r} with engine={name!r}", "'highest', or a device of torch")
     return _host_backend(name)
 
 

@@ -93,9 +93,7 @@ def print_summary(output: Output, path: Path, samples: Samples, found: Summary) 
 def given_parameters(options: Any) -> dict[str, Any]:
     """Return the parameters of the estimator that the user set."""
     given = {name: value for name in PARAMETERS if (value := getattr(options, name, None)) is not None}
-    return {
-        name: None if (name, value) == ("sample_norm", "none") else value for name, value in given.items()
-    }
+    return {name: None if (name, value) == ("sample_norm", "none") else value for name, value in given.items()}
 
 
 def build(method: str, given: dict[str, Any]) -> Any:

@@ -20,8 +20,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         output.close(DataError("there is not enough memory: see --dry-run"))
     except KeyboardInterrupt:
-        print_error(
-            "interrupted; no file was left incomplete, and with --checkpoint or a cache the command resumes"
-        )
+        print_error("interrupted; no file was left incomplete, and with --checkpoint or a cache the command resumes")
         return 130
     return 1

@@ -116,9 +116,7 @@ def write_table(path: Path, columns: Mapping[str, NDArray[Any]], names: Sequence
     with atomic_path(path) as temporary:
         if path.suffix.lower() == ".npy":
             values = list(columns.values())
-            np.save(
-                temporary, values[0] if len(values) == 1 else np.stack(values, axis=1), allow_pickle=False
-            )
+            np.save(temporary, values[0] if len(values) == 1 else np.stack(values, axis=1), allow_pickle=False)
             return
         with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             table = csv.writer(file)

@@ -41,8 +41,7 @@ def choose_graph(
     rng = check_random_state(random_state)
     seeds = [int(seed) for seed in rng.randint(np.iinfo(np.int32).max, size=_SEEDS)]
     values = {
-        name: [modularity(graph, cut(graph, n_clusters, seed)) for seed in seeds]
-        for name, graph in graphs.items()
+        name: [modularity(graph, cut(graph, n_clusters, seed)) for seed in seeds] for name, graph in graphs.items()
     }
     clarity = {name: float(np.mean(found)) for name, found in values.items()}
     name = _clear_winner(values, leads)

@@ -91,9 +91,7 @@ def _best_cluster(graph: csr_array, labels: Labels, sample: int, expected: Float
     return best if worth[best] > worth[own] + 1e-12 * graph.data[edges].sum() else own
 
 
-def start_from_cut(
-    labels: Labels, shape: tuple[int, ...], rank: int, rng: np.random.RandomState
-) -> list[FloatArray]:
+def start_from_cut(labels: Labels, shape: tuple[int, ...], rank: int, rng: np.random.RandomState) -> list[FloatArray]:
     """Random factors whose components are dealt out to the clusters in turn.
 
     A sample has full weight in the components of its cluster and a twentieth of it in all others, which the

@@ -160,10 +160,7 @@ class LocalBlocks(Blocks):
         return kept[0].rows if len(kept) == 1 else self.backend.xp.concat([part.rows for part in kept])
 
     def neighbour_rows(self, wanted: Wanted, kept: Parts) -> Parts:
-        return [
-            [kept[block].rows[self.backend.asarray(rows)] for block, rows in needed.items()]
-            for needed in wanted
-        ]
+        return [[kept[block].rows[self.backend.asarray(rows)] for block, rows in needed.items()] for needed in wanted]
 
     def run_columns(
         self, function: Callable[..., Any], rest: Sequence[Array], state: Any, kept: Parts, **options: Any

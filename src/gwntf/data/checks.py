@@ -26,9 +26,7 @@ class Summary(NamedTuple):
     sparse: bool = False  # Whether entries that are not stored are observed zeros
 
 
-def check_entries(
-    found: Sequence[Summary], slices: Sequence[slice], missing: str, *, name: str = "X"
-) -> bool:
+def check_entries(found: Sequence[Summary], slices: Sequence[slice], missing: str, *, name: str = "X") -> bool:
     """Refuse entries that no fit can use; return whether none is missing."""
     if any(math.isinf(block.smallest) or bool((block.tops == math.inf).any()) for block in found):
         raise InputError(name, "infinite entries", FINITE)
@@ -42,9 +40,7 @@ def check_entries(
     negative = sum(block.negative for block in found)
     if negative:
         given = f"{negative} negative entries (smallest {min(block.smallest for block in found):g})"
-        allowed = (
-            "nonnegative numbers. Negative values in data that are noise may be set to zero: np.maximum(X, 0)"
-        )
+        allowed = "nonnegative numbers. Negative values in data that are noise may be set to zero: np.maximum(X, 0)"
         raise InputError(name, given, allowed)
     for part, block in zip(slices, found, strict=True):
         if block.empty is not None:
@@ -83,9 +79,7 @@ def as_real_array(values: Any, name: str, allowed: str = "an array of real numbe
 def check_sample_shape(sample_shape: Sequence[Any], shape: Sequence[int]) -> tuple[int, ...]:
     """Check the shape that every row of a 2-D X is to have."""
     if len(shape) != 2:
-        raise InputError(
-            "sample_shape", f"{sample_shape} for X of {len(shape)} dimensions", "2-dimensional X"
-        )
+        raise InputError("sample_shape", f"{sample_shape} for X of {len(shape)} dimensions", "2-dimensional X")
     whole = all(isinstance(size, numbers.Integral) and int(size) > 0 for size in sample_shape)
     if not whole or math.prod(sample_shape) != shape[1]:
         allowed = f"positive sizes whose product is the number of features of X, {shape[1]}"
@@ -114,9 +108,7 @@ def check_range(tops: Array, dtype: Any, *, every: bool, name: str = "X") -> Non
     info = np.finfo(dtype)
     top, least, most = float(tops.max()), float(info.smallest_normal), float(info.max)
     if top > most:
-        raise InputError(
-            name, f"numbers up to {top:g}", f"at most {most:.3g} in {info.dtype}, or {_remedy(info)}"
-        )
+        raise InputError(name, f"numbers up to {top:g}", f"at most {most:.3g} in {info.dtype}, or {_remedy(info)}")
     lowest = top
     if every:
         counted = tops[tops > 0]

@@ -199,9 +199,7 @@ class DenseBlock:
 
     def wide_slices(self, mode: int) -> Iterator[FloatArray]:
         values = self.host.values
-        return (
-            unfold(values[part].astype(np.float64, copy=False), mode) for part in self.batches(_WIDE_ENTRIES)
-        )
+        return (unfold(values[part].astype(np.float64, copy=False), mode) for part in self.batches(_WIDE_ENTRIES))
 
     def columns(self) -> DenseColumns:
         return DenseColumns(self.rows, self.seen, self.backend)
@@ -209,8 +207,7 @@ class DenseBlock:
     def split_columns(self, parts: Sequence[slice]) -> list[DensePart]:
         rows, seen = self.host.rows, self.host.seen
         return [
-            DensePart(np.ascontiguousarray(rows[:, part]), None if seen is None else seen[:, part])
-            for part in parts
+            DensePart(np.ascontiguousarray(rows[:, part]), None if seen is None else seen[:, part]) for part in parts
         ]
 
     def sweep(

@@ -66,9 +66,7 @@ class Fibers:
         filled[row, column] = values
         return filled
 
-    def weights(
-        self, factors: Sequence[Array], fibers: slice = slice(None), without: int | None = None
-    ) -> Array:
+    def weights(self, factors: Sequence[Array], fibers: slice = slice(None), without: int | None = None) -> Array:
         """Entrywise product of the rows of all other factors at some fibers: their rows of A(-n).
 
         The factor `without` is left out of it.
@@ -114,18 +112,14 @@ class Fibers:
         return self.spread(across * self.weights(factors, without=mode), mode)
 
 
-def find_fibers(
-    places: Places, values: FloatArray, shape: tuple[int, ...], mode: int, backend: Backend
-) -> Fibers:
+def find_fibers(places: Places, values: FloatArray, shape: tuple[int, ...], mode: int, backend: Backend) -> Fibers:
     """Gather the nonzero fibers of a mode from entries sorted by their places, last axis fastest."""
     others = [axis for axis in range(len(shape)) if axis != mode]
     order = np.lexsort([places[axis] for axis in reversed(others)])
     starts = np.flatnonzero(changes(places[others][:, order]))
     short = np.int32 if max(values.size, *shape) < np.iinfo(np.int32).max else np.int64
     bounds = np.append(starts, values.size).astype(short)
-    matrix = csr_array(
-        (values[order], places[mode][order].astype(short), bounds), shape=(starts.size, shape[mode])
-    )
+    matrix = csr_array((values[order], places[mode][order].astype(short), bounds), shape=(starts.size, shape[mode]))
     at = order[starts]
     found = tuple(None if axis == mode else backend.asarray(places[axis][at]) for axis in range(len(shape)))
     return Fibers(mode, matrix, found, shape, backend)

@@ -104,9 +104,7 @@ def source_slices(X: Any, dtype: np.dtype[Any], size: int) -> list[slice]:
     step = max(1, size // sample)
     if is_mapped(X):
         return list(pieces(X.shape[0], step))
-    lengths = (
-        X.chunks[0] if is_dask(X) else [part.stop - part.start for part in pieces(X.shape[0], X.chunks[0])]
-    )
+    lengths = X.chunks[0] if is_dask(X) else [part.stop - part.start for part in pieces(X.shape[0], X.chunks[0])]
     if max(lengths) > max(1, _MOST * step) and not has_sparse_chunks(X):
         given = f"chunks of {max(lengths)} samples, {max(lengths) * sample / 2**20:.0f} MiB"
         allowed = f"chunks of at most {max(1, _MOST * step)} samples: write or rechunk X along its first axis"

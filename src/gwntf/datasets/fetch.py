@@ -48,9 +48,7 @@ def fetch(
     by_hand = f"put the file from {remote.url} (SHA-256 {remote.sha256}) at {path}"
     if path.exists():
         if not path.is_file() or _digest(path) != remote.sha256:
-            raise DataError(
-                f"{path} is not the expected {remote.name} (its SHA-256 differs): remove it and {by_hand}"
-            )
+            raise DataError(f"{path} is not the expected {remote.name} (its SHA-256 differs): remove it and {by_hand}")
         return path
     if not download:
         raise DataError(f"{remote.name} is not in {path.parent}: {by_hand}")

@@ -100,9 +100,7 @@ def wasserstein_tensor_distance(
 
 
 def _pair(X: Any, Y: Any) -> tuple[FloatArray, FloatArray]:
-    x, y = (
-        as_dense_block(values, name=name, dtype=np.float64).values for name, values in (("X", X), ("Y", Y))
-    )
+    x, y = (as_dense_block(values, name=name, dtype=np.float64).values for name, values in (("X", X), ("Y", Y)))
     if x.shape != y.shape:
         raise InputError("Y", f"shape {y.shape}", f"the shape of X, {x.shape}")
     return x, y

@@ -99,9 +99,7 @@ class Distance:
             warnings.simplefilter("ignore", DeprecationWarning)  # POT sets an option that SciPy is dropping
             plan = ot.unbalanced.lbfgsb_unbalanced(a, b, part, 0.0, weights, numItermax=10_000)
         value = (part * plan).sum()
-        for weight, marginal, wanted in zip(
-            weights, (plan.sum(axis=1), plan.sum(axis=0)), (a, b), strict=True
-        ):
+        for weight, marginal, wanted in zip(weights, (plan.sum(axis=1), plan.sum(axis=0)), (a, b), strict=True):
             with get_backend("numpy").quiet():  # a place that sends or receives nothing
                 value += weight * float(ratio_and_kl(np, marginal, wanted, axis=0)[1])
         return float(mass * value)
@@ -116,8 +114,7 @@ class Distance:
             moved = np.nansum(np.abs(after - solved.model_marginal), axis=0)
         if (moved > 100 * self.tol * solved.model_marginal.sum(axis=0)).any():
             message = (
-                f"the scaling had not settled to tol={self.tol} after max_iter={self.max_iter}: raise max_iter "
-                "or reg"
+                f"the scaling had not settled to tol={self.tol} after max_iter={self.max_iter}: raise max_iter or reg"
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=5)
 

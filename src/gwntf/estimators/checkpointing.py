@@ -30,8 +30,7 @@ def keeper_of(
     own = {
         name: value
         for name, value in first.get_params(deep=False).items()
-        if name not in (*SESSION, "random_state")
-        and not callable(value)  # what a metric finds is in the graph
+        if name not in (*SESSION, "random_state") and not callable(value)  # what a metric finds is in the graph
     }
     facts = {
         "library": (__version__, LAYOUT),

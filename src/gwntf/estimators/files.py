@@ -55,9 +55,7 @@ def write_model(model: Factorization, path: str | os.PathLike[str], training: tu
         raise InputError("model", f"a {type(model).__name__}", f"one of {', '.join(KNOWN)}")
     own = model.get_params(deep=False)
     if callable(own.get("graph_metric")):
-        allowed = (
-            "a named metric, or `graph=neighbor_graph(X, metric=...)`: functions are not written to files"
-        )
+        allowed = "a named metric, or `graph=neighbor_graph(X, metric=...)`: functions are not written to files"
         raise InputError("graph_metric", "a function", allowed)
     content = {
         "class": type(model).__name__,
@@ -106,9 +104,7 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     try:
         return _model(**{"kind" if name == "class" else name: part for name, part in content.items()})
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise ModelFileError(
-            f"{path} holds no model of this gwntf: {type(error).__name__}: {error}"
-        ) from error
+        raise ModelFileError(f"{path} holds no model of this gwntf: {type(error).__name__}: {error}") from error
 
 
 def _model(kind: str, params: dict[str, Any], fitted: dict[str, Any], training: Any) -> Factorization:

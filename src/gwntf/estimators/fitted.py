@@ -279,9 +279,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         raw = self._tensor(X, place, reset=False)
         embedding, scale, unsettled = self._project(raw)
         if unsettled and self.tol > 0:
-            message = (
-                f"{unsettled} of {len(embedding)} new samples had not settled: raise `max_iter` or `tol`."
-            )
+            message = f"{unsettled} of {len(embedding)} new samples had not settled: raise `max_iter` or `tol`."
             tell(message, ConvergenceWarning)
         return embedding, scale, raw
 

@@ -47,8 +47,6 @@ def fit_many(estimator: Model, X: Any, random_states: Sequence[Any]) -> list[Mod
     if not models:
         raise InputError("random_states", "none", "at least one")
     for model in models:
-        model.callbacks = (
-            estimator.callbacks
-        )  # not copies: whoever watches sees all fits, one after the other
+        model.callbacks = estimator.callbacks  # not copies: whoever watches sees all fits, one after the other
     models[0]._fit_each(X, models)
     return models

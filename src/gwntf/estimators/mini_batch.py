@@ -187,9 +187,7 @@ class MiniBatchGWNTF(PerModeTransport):
     ) -> tuple[float, float]:
         """Learn from all samples in some order; return the sum of F over the batches, and of the sizes."""
         values, sizes = [], []
-        for rows in [*pieces(len(order), self.batch_size)] or [
-            slice(0)
-        ]:  # a batch of none says what is wrong
+        for rows in [*pieces(len(order), self.batch_size)] or [slice(0)]:  # a batch of none says what is wrong
             batch = take_samples(X, np.sort(order[rows]))
             with self._place(batch) as place:
                 tensor, _ = self._batch(batch, place, first=not hasattr(self, "n_batches_"), rng=rng)
@@ -203,9 +201,7 @@ class MiniBatchGWNTF(PerModeTransport):
                 break
         return sum(values), sum(sizes)
 
-    def _batch(
-        self, X: Any, place: Place, *, first: bool, rng: np.random.RandomState
-    ) -> tuple[DataTensor, Any]:
+    def _batch(self, X: Any, place: Place, *, first: bool, rng: np.random.RandomState) -> tuple[DataTensor, Any]:
         """Check a batch, and begin if it is the first one; return it normalised, and the scale of its samples."""
         raw = self._tensor(X, place, reset=first)
         if not first:
@@ -231,9 +227,7 @@ class MiniBatchGWNTF(PerModeTransport):
     def _check_loss(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
         checked = super()._check_loss(shape)
         if checked[0] is not None:
-            raise InputError(
-                "costs", "a cost between samples", "None for the samples: no batch has all of them"
-            )
+            raise InputError("costs", "a cost between samples", "None for the samples: no batch has all of them")
         return checked
 
     def _default_costs(self, shape: tuple[int, ...]) -> Any:

@@ -219,9 +219,7 @@ class Graph(Factorization):
             return None
         if self.extend_graph:
             given = "True with a ready `graph`"
-            raise InputError(
-                "extend_graph", given, "a graph with a metric, which says what is near a new sample"
-            )
+            raise InputError("extend_graph", given, "a graph with a metric, which says what is near a new sample")
         return check_graph(self.graph, n_samples)
 
     def _build_graph(self, given: csr_array | None, tensor: DataTensor) -> tuple[csr_array | None, float]:
@@ -240,9 +238,7 @@ class Graph(Factorization):
         else:
             graph = neighbor_graph(samples, self.n_neighbors, weight=self.graph_weight, metric=metric)
         if self.extend_graph:
-            self._training = TrainingSamples.of(
-                samples, self.n_neighbors, weight=self.graph_weight, metric=metric
-            )
+            self._training = TrainingSamples.of(samples, self.n_neighbors, weight=self.graph_weight, metric=metric)
         return graph, self.graph_reg
 
     def _ties(self, tensor: DataTensor) -> Ties | None:

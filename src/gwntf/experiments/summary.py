@@ -91,9 +91,7 @@ class TableSummary:
         """Return the table in aligned columns, the best means starred."""
         rows = self._cells(bold="*")
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        lines = [
-            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows
-        ]
+        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
         return "\n".join(line.rstrip() for line in lines) + "\n"
 
     def _cells(self, bold: str) -> list[list[str]]:
@@ -111,16 +109,14 @@ def summarise(table: Table, results: Sequence[RunResult]) -> TableSummary:
     for method in table.methods:
         own = [result for result in results if result.method == method.name]
         rows[method.name] = {
-            score: _cell([result.scores[score] for result in own], method.expected.get(score))
-            for score in SCORES
+            score: _cell([result.scores[score] for result in own], method.expected.get(score)) for score in SCORES
         }
         seconds[method.name] = float(np.mean([result.seconds for result in own]))
         if own[0].on_the_way:
             on_the_way[method.name] = {score: _curve(own, score) for score in SCORES}
     names = sorted({name for result in results for name in result.environment})
     environment = {  # where runs differ, all values that occur
-        name: ", ".join(sorted({result.environment.get(name, "unknown") for result in results}))
-        for name in names
+        name: ", ".join(sorted({result.environment.get(name, "unknown") for result in results})) for name in names
     }
     runs = len(results) // max(1, len(table.methods))
     return TableSummary(table, rows, seconds, runs, on_the_way, environment)

@@ -107,9 +107,7 @@ def load_table(path: Path) -> Table:
     _check(valid, f"{path}: method", type(entries).__name__, "one or more [[method]] tables")
     methods = tuple(_method(entry, defaults, bool(score_at), path) for entry in entries)
     name, times = Counter(method.name for method in methods).most_common(1)[0]
-    _check(
-        times == 1, f"{path}: method", f"the name {name!r} {times} times", "a different name for every row"
-    )
+    _check(times == 1, f"{path}: method", f"the name {name!r} {times} times", "a different name for every row")
     title = str(content.get("title", path.stem))
     return Table(path.stem, title, dataset, runs, kmeans_starts, tuple(score_at), methods)
 

@@ -182,8 +182,7 @@ def check_costs(costs: Any, shape: Sequence[int]) -> tuple[CostSpec, ...]:
         given = f"{len(costs)} entries" if isinstance(costs, list | tuple) else repr(costs)
         raise InputError("costs", given, f"'auto' or a sequence of {len(shape)}, one per axis of X")
     return tuple(
-        check_cost(cost, size, f"costs[{mode}]")
-        for mode, (cost, size) in enumerate(zip(costs, shape, strict=True))
+        check_cost(cost, size, f"costs[{mode}]") for mode, (cost, size) in enumerate(zip(costs, shape, strict=True))
     )
 
 

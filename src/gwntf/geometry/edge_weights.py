@@ -26,9 +26,7 @@ class Ends(NamedTuple):
     scale: FloatArray
 
 
-def edge_weights(
-    weight: str, distance: FloatArray, index: NDArray[np.intp], own: Ends, other: Ends
-) -> FloatArray:
+def edge_weights(weight: str, distance: FloatArray, index: NDArray[np.intp], own: Ends, other: Ends) -> FloatArray:
     """Weigh the edges from every sample of `own` to the samples of `other` at `index`, at these distances.
 
     "binary" is one, "cosine" the cosine of the two samples, "self-tuning" exp(-d_ij^2 / (s_i s_j)).

@@ -101,9 +101,7 @@ def check_metric(tensor: DataTensor, metric: GraphMetric) -> None:
     given = "a callable" if callable(metric) else repr(metric)
     in_memory = tensor.sparse or tensor.dense_block is not None
     if not in_memory and not tensor.complete:
-        raise InputError(
-            "graph", "None with entries missing from chunked data", "a ready graph, or graph_reg=0"
-        )
+        raise InputError("graph", "None with entries missing from chunked data", "a ready graph, or graph_reg=0")
     if (tensor.sparse or not tensor.complete) and (callable(metric) or metric not in ("cosine", "euclidean")):
         why = "a sparse tensor" if tensor.sparse else "missing entries"
         raise InputError("graph_metric", f"{given} with {why}", "'cosine' or 'euclidean'")

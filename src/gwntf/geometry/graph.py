@@ -174,9 +174,7 @@ def _tidy(graph: csr_array) -> csr_array:
     return tidy
 
 
-def nearest_samples(
-    tensor: DataTensor, count: int, metric: GraphMetric
-) -> tuple[FloatArray, NDArray[np.intp]]:
+def nearest_samples(tensor: DataTensor, count: int, metric: GraphMetric) -> tuple[FloatArray, NDArray[np.intp]]:
     """Distances d and indices of the nearest other samples, in order; each sample's own row left out."""
     check_metric(tensor, metric)
     if not tensor.complete:

@@ -81,9 +81,7 @@ class DenseKernel(Retyped):
         if ratio is None:
             return self.dense_form()
         kind = self._dtype.type
-        return ExponentialForm(
-            self.size, kind(np.exp(self._log_kernel[0, 0] + self.shift)), kind(np.exp(ratio))
-        )
+        return ExponentialForm(self.size, kind(np.exp(self._log_kernel[0, 0] + self.shift)), kind(np.exp(ratio)))
 
     def form(self) -> DenseForm | ExponentialForm:
         return self._form

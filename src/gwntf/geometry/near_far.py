@@ -112,9 +112,7 @@ class Points:
         Returns some elements, by their numbers, as rows of the data.
     """
 
-    def __init__(
-        self, features: FloatArray, metric: str, elements: Callable[[NDArray[np.intp]], FloatArray]
-    ) -> None:
+    def __init__(self, features: FloatArray, metric: str, elements: Callable[[NDArray[np.intp]], FloatArray]) -> None:
         self.features, self.metric, self.elements, self._scale = features, metric, elements, 1.0
         if metric == "euclidean":
             subset = np.random.default_rng(0).permutation(len(features))[:_SUBSET]

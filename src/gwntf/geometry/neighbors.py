@@ -119,9 +119,7 @@ def _old_type(rows: Any) -> Any:
     return matrix
 
 
-def _approximate(
-    features: FloatArray | csr_array, count: int, metric: str
-) -> tuple[FloatArray, NDArray[np.intp]]:
+def _approximate(features: FloatArray | csr_array, count: int, metric: str) -> tuple[FloatArray, NDArray[np.intp]]:
     from pynndescent import NNDescent
 
     rows: Any = features.astype(np.float32, copy=False)

@@ -94,9 +94,7 @@ def _full_norms(rows: ObservedRows) -> FloatArray:
 
 
 def _shared_cosine(some: ObservedRows, others: ObservedRows) -> FloatArray:
-    (rows, seen), (against, against_seen) = (
-        (near_one(part.values), part.observed) for part in (some, others)
-    )
+    (rows, seen), (against, against_seen) = ((near_one(part.values), part.observed) for part in (some, others))
     sizes = np.sqrt((rows**2 @ against_seen.T) * (seen @ (against**2).T))
     product = rows @ against.T
     cosine = np.divide(product, sizes, out=np.zeros_like(product), where=sizes > 0)

@@ -144,9 +144,7 @@ class TrainingSamples:
         if callable(self.metric) and rows.shape[1] != features.shape[1]:
             allowed = f"{features.shape[1]} numbers for every sample, as for those of the fit"
             raise InputError("graph_metric", f"a function that returned shape {rows.shape}", allowed)
-        width = max(
-            features.shape[1], rows.shape[1]
-        )  # rows of zeros may have brought a coordinate of their own
+        width = max(features.shape[1], rows.shape[1])  # rows of zeros may have brought a coordinate of their own
         distance, index = nearest_of(_widened(rows, width), _widened(features, width), count, compared)
         return np.where(distance < NOISE * row_length(features), 0, distance), index
 

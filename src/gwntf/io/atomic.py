@@ -11,8 +11,7 @@ from pathlib import Path
 from gwntf.core import FileWriteError
 
 _STORAGE_ERRORS = {
-    getattr(errno, name, None)
-    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO", "EROFS", "EACCES", "EPERM", "EBUSY")
+    getattr(errno, name, None) for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO", "EROFS", "EACCES", "EPERM", "EBUSY")
 } - {None}
 """Error numbers of the storage, as opposed to those of whatever else a block does while it writes."""
 

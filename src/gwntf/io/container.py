@@ -39,9 +39,7 @@ _PREFIX = struct.Struct("<8sII")
 _ALIGN, _DIGEST_SIZE, _CHUNK, _MAX_AXES = 64, 32, 2**20, 32
 
 
-def write_container(
-    path: str | os.PathLike[str], kind: str, content: Any, arrays: Sequence[NDArray[Any]]
-) -> None:
+def write_container(path: str | os.PathLike[str], kind: str, content: Any, arrays: Sequence[NDArray[Any]]) -> None:
     """Write a file of that kind, "model" or "checkpoint", which appears complete or not at all.
 
     The content is JSON that refers to the arrays, of real numbers, by their index.
@@ -79,9 +77,7 @@ def read_container(path: str | os.PathLike[str], kind: str) -> tuple[Any, list[N
             raise ModelFileError(f"{path} is not a regular file")
         length = _header_length(path, file, status.st_size)
         if _digest(file, status.st_size - _DIGEST_SIZE) != file.read(_DIGEST_SIZE):
-            raise ModelFileError(
-                f"{path} is damaged: its SHA-256 is not the one written with it. Use another copy"
-            )
+            raise ModelFileError(f"{path} is damaged: its SHA-256 is not the one written with it. Use another copy")
         try:
             return _contents(file, length, status.st_size, kind)
         except (ValueError, KeyError, TypeError, IndexError, RecursionError, OverflowError) as error:
@@ -120,9 +116,7 @@ def _header_length(path: str | os.PathLike[str], file: BufferedReader, size: int
             "install a later release"
         )
     if version < 1 or length > MAX_HEADER or _PREFIX.size + length + _DIGEST_SIZE > size:
-        raise ModelFileError(
-            f"{path} is damaged or truncated: its first bytes do not fit its size of {size} bytes"
-        )
+        raise ModelFileError(f"{path} is damaged or truncated: its first bytes do not fit its size of {size} bytes")
     return int(length)
 
 

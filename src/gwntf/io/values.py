@@ -25,9 +25,7 @@ from gwntf.core import InputError
 _MAX_DEPTH = 16
 
 _SPARSE = {
-    (layout, kind): getattr(sp, f"{layout}_{kind}")
-    for layout in ("csr", "csc", "coo")
-    for kind in ("array", "matrix")
+    (layout, kind): getattr(sp, f"{layout}_{kind}") for layout in ("csr", "csc", "coo") for kind in ("array", "matrix")
 }
 """Sparse matrices that a file may contain; others are written as CSR."""
 
@@ -40,9 +38,7 @@ class Record:
 
     type: type  # subclasses do not match
     take: Callable[[Any], Mapping[str, Any]]  # returns the fields of an instance
-    make: Callable[
-        ..., Any
-    ]  # builds an instance from them, as keywords; ValueError where they are inconsistent
+    make: Callable[..., Any]  # builds an instance from them, as keywords; ValueError where they are inconsistent
 
 
 Records = Mapping[str, Record]
@@ -160,9 +156,7 @@ class Unpacker:
         """Build a sparse matrix whose indices have all been checked: SciPy's compiled code trusts them."""
         size = (int(shape[0]), int(shape[1]))
         data, *indices = (self._get(part) for part in parts)
-        if any(part.ndim != 1 for part in (data, *indices)) or any(
-            part.dtype.kind != "i" for part in indices
-        ):
+        if any(part.ndim != 1 for part in (data, *indices)) or any(part.dtype.kind != "i" for part in indices):
             raise ValueError("a sparse matrix has indices that are not vectors of integers")
         cls = _SPARSE[format, kind]
         if format != "coo":

@@ -64,9 +64,7 @@ class Entrywise(Loss):
         costs = xp.sum(values.reshape(x.shape[0], -1), axis=1, dtype=xp.float64)
         return Looked(tuple(parts), costs[None])
 
-    def swept(
-        self, block: Block, a: Array, rest: Sequence[Array], *, rows: bool = True, sums: bool = True
-    ) -> Swept:
+    def swept(self, block: Block, a: Array, rest: Sequence[Array], *, rows: bool = True, sums: bool = True) -> Swept:
         """Compare a block with the model, where it is."""
         found = block.sweep(self.look, a, rest, rows=rows, sums=sums, zeros=not self.unit_repulsion)
         if found.mass is None:
@@ -104,9 +102,7 @@ class Entrywise(Loss):
         found = self.swept(block, kept.rows, rest, sums=False)
         return self.measure(block, rest, Kept(self._moved_rows(block, kept.rows, rest, found, pull)))
 
-    def _moved_rows(
-        self, block: Block, a: Array, rest: Sequence[Array], found: Swept, pull: Pull | None
-    ) -> Array:
+    def _moved_rows(self, block: Block, a: Array, rest: Sequence[Array], found: Swept, pull: Pull | None) -> Array:
         xp = block.backend.xp
         down = column_masses(xp, rest) + xp.zeros_like(a) if self.unit_repulsion else found.rows[1]
         return ratio(xp, a, found.rows[0], down, pull, self.power)

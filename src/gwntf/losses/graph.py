@@ -54,9 +54,7 @@ class GraphTerm:
         return self._blocks.apply(block_penalty, kept, self.graphs, halo)[1]
 
 
-def block_penalty(
-    backend: Backend, kept: Kept, graph: SampleGraph, halo: Sequence[Array]
-) -> tuple[None, Sums]:
+def block_penalty(backend: Backend, kept: Kept, graph: SampleGraph, halo: Sequence[Array]) -> tuple[None, Sums]:
     """Penalty of the edges that begin in a block."""
     return None, Sums(graph=penalty(backend, with_halo(backend, kept.rows, halo), graph))
 

@@ -86,9 +86,7 @@ class LeastSquares(Loss):
         if self.complete:
             product, sizes = state or (block.row_product(rest), self.sizes(block))
             wide = xp.astype(a, xp.float64, copy=False)
-            values = sizes + xp.sum(
-                wide * (0.5 * (wide @ grams) - xp.astype(product, xp.float64, copy=False)), axis=1
-            )
+            values = sizes + xp.sum(wide * (0.5 * (wide @ grams) - xp.astype(product, xp.float64, copy=False)), axis=1)
             values, state = xp.clip(values, 0.0, None), (product, sizes)
         else:
             found = block.sweep(fill, a, rest, sums=False)

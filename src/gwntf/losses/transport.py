@@ -73,9 +73,7 @@ class TransportLoss(SimplexLoss):
             return 0
         if not data.sparse:
             return len(self.transported) * math.prod(data.shape) * data.dtype.itemsize
-        counts = (
-            (mode, sum(data.blocks.map(methodcaller("fiber_count", mode)))) for mode in self.transported
-        )
+        counts = ((mode, sum(data.blocks.map(methodcaller("fiber_count", mode)))) for mode in self.transported)
         return int(sum(count * data.shape[mode] for mode, count in counts) * data.dtype.itemsize)
 
     def for_new_samples(self) -> SimplexLoss:
@@ -198,9 +196,7 @@ class TransportLoss(SimplexLoss):
         rows["across"] = across["across"]
         if across["mass"].shape[0]:
             masses = rows["masses"] * column_masses(blocks.backend.xp, at.rest)
-            rows["across"][2] += self.relaxation.reg_m_model * max(
-                0.0, float(masses.sum() - across["mass"][0])
-            )
+            rows["across"][2] += self.relaxation.reg_m_model * max(0.0, float(masses.sum() - across["mass"][0]))
         return replace(found, kept=kept, sums=rows, columns=columns)
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002

@@ -43,17 +43,13 @@ class WarmStarts:
 
     def on(self, backend: Backend) -> WarmStarts:
         """Return a copy on a backend."""
-        kept = {
-            key: backend.xp.asarray(backend.asarray(array), copy=True) for key, array in self._kept.items()
-        }
+        kept = {key: backend.xp.asarray(backend.asarray(array), copy=True) for key, array in self._kept.items()}
         return _rebuilt(backend, bool(self._axis), kept, set(self._cold))
 
     def of(self, mode: int, start: int, like: Array) -> tuple[Array, bool]:
         """Return the array of a tile, and whether it holds something."""
         kept = self._kept.get((mode, start))
-        if kept is None or math.prod(kept.shape) < math.prod(
-            like.shape
-        ):  # of a fit that was shorter of memory
+        if kept is None or math.prod(kept.shape) < math.prod(like.shape):  # of a fit that was shorter of memory
             return self._backend.xp.zeros_like(like), False
         if kept.shape != like.shape:
             kept = self._split(mode, start, like.shape[self._axis])

@@ -27,9 +27,7 @@ def check_samples(model: Any, X: Any, name: str = "X") -> FloatArray:
     values = _as_array(model, X, name)
     layouts = {tuple(model.sample_shape_), (model.components_.shape[1],)}
     if values.ndim < 2 or values.shape[1:] not in layouts or len(values) == 0:
-        allowed = " or ".join(
-            f"(n, {', '.join(map(str, layout))})" for layout in sorted(layouts, key=len)[::-1]
-        )
+        allowed = " or ".join(f"(n, {', '.join(map(str, layout))})" for layout in sorted(layouts, key=len)[::-1])
         raise InputError(name, f"shape {values.shape}", f"samples of shape {allowed}")
     floats: FloatArray = values.astype(np.float64)
     return floats.reshape(len(floats), *to_host(model.inverse_transform(model.embedding_[:1])).shape[1:])

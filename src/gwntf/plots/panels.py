@@ -12,9 +12,7 @@ from gwntf.plots.checks import check_model, choose_components
 from gwntf.plots.frames import check_columns, new_axes
 
 
-def plot_images(
-    images: FloatArray, *, columns: int | None = None, share_scale: bool = False, ax: Any = None
-) -> Any:
+def plot_images(images: FloatArray, *, columns: int | None = None, share_scale: bool = False, ax: Any = None) -> Any:
     """Draw images in rows, left to right and top to bottom.
 
     Parameters

@@ -21,9 +21,7 @@ _DEEP_MODES = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 """Pillow's modes of more than eight bits."""
 
 
-def read_images(
-    folder: Path, max_bytes: int, *, size: tuple[int, int] | None = None, color: bool = False
-) -> Samples:
+def read_images(folder: Path, max_bytes: int, *, size: tuple[int, int] | None = None, color: bool = False) -> Samples:
     """Read all images of a folder, or of its subfolders, whose names are then the labels.
 
     Images are sorted by name, numbers in names by value.

@@ -46,9 +46,7 @@ def read_hdf5(path: str, key: str | None, labels: str | None, max_bytes: int) ->
         # only datasets in this file: soft and external links may lead anywhere
         names = [name for name in file if isinstance(file.get(name, getlink=True), h5py.HardLink)]
         found = {name: file[name] for name in names if file.get(name, getclass=True) is h5py.Dataset}
-        usable = {
-            n: data.shape for n, data in found.items() if data.dtype.kind in NUMERIC_KINDS or n == labels
-        }
+        usable = {n: data.shape for n, data in found.items() if data.dtype.kind in NUMERIC_KINDS or n == labels}
         roles = {"X": choose_array(usable, key, labels)} | ({} if labels is None else {"labels": labels})
         arrays = {role: _read_dataset(found[name], name, max_bytes) for role, name in roles.items()}
         reverse = "MATLAB_class" in found[roles["X"]].attrs

@@ -56,9 +56,7 @@ def _as_samples(arrays: dict[str, Any]) -> Samples:
     return Samples(build_sparse(csc_array, parts), arrays.get("labels"))
 
 
-def read_isolated(
-    reader: str, path: Path, key: str | None, labels: str | None, max_bytes: int
-) -> dict[str, Any]:
+def read_isolated(reader: str, path: Path, key: str | None, labels: str | None, max_bytes: int) -> dict[str, Any]:
     """Read arrays of a file in a child process; a crash or a hang there raises a DataError here.
 
     `reader` is a key of `isolated.READERS`. Returns "X" and, where they were asked for, "labels"; of a sparse matrix

@@ -70,9 +70,7 @@ def _read_file(path: Path, max_bytes: int, kinds: str, *, lazy: bool = False) ->
         return mapped
 
 
-def _read_array(
-    file: IO[bytes], length: int, max_bytes: int, kinds: str, what: str = "entries"
-) -> NDArray[Any]:
+def _read_array(file: IO[bytes], length: int, max_bytes: int, kinds: str, what: str = "entries") -> NDArray[Any]:
     """Read the array of a .npy file of `length` bytes, once its header and sizes have been checked."""
     check_size(_check_header(file, length, kinds, what), length, max_bytes)
     file.seek(0)
@@ -85,9 +83,7 @@ def _check_header(file: IO[bytes], length: int, kinds: str, what: str = "entries
     shape, dtype = _read_header(file, kinds)
     needed, stored = array_bytes(shape, dtype.itemsize), length - file.tell()
     if needed > stored:
-        raise RefusedError(
-            f"declares {needed} bytes of {what} and contains {stored}: it is damaged or truncated"
-        )
+        raise RefusedError(f"declares {needed} bytes of {what} and contains {stored}: it is damaged or truncated")
     return needed
 
 

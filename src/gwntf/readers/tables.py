@@ -122,7 +122,5 @@ def _column(table: Any, place: int) -> np.ndarray[Any, Any]:
     values: np.ndarray[Any, Any] = column.to_numpy()
     if values.dtype.kind not in NUMERIC_KINDS:
         name = table.schema.names[place]
-        raise RefusedError(
-            f"has the column {name!r} of type {column.type}; expected numbers, or labels={name!r}"
-        )
+        raise RefusedError(f"has the column {name!r} of type {column.type}; expected numbers, or labels={name!r}")
     return values

@@ -52,9 +52,7 @@ def _read_array(array: Any, max_bytes: int, *, lazy: bool = False) -> Any:
         raise RefusedError(f"uses the codec {unknown[0]!r}, which is not trusted; expected one of {_CODECS}")
     chunk = array_bytes(array.chunks, array.dtype.itemsize)
     if chunk > min(max_bytes, 2**31):
-        raise RefusedError(
-            f"has chunks of {array.chunks} entries, {chunk} bytes each; expected less than 2 GB"
-        )
+        raise RefusedError(f"has chunks of {array.chunks} entries, {chunk} bytes each; expected less than 2 GB")
     if lazy:
         return array
     stored = int(array.nbytes_stored())

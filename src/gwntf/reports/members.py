@@ -31,8 +31,7 @@ def draw_members(ax: Any, model: Any, X: Any, labels: NDArray[np.int_]) -> None:
     names, sizes = np.unique(labels, return_counts=True)
     order = np.argsort(-sizes, kind="stable")[:_ROWS]
     rows = [
-        [_picture(X[index], tuple(model.sample_shape_)) for index in _typical(model, labels == names[k])]
-        for k in order
+        [_picture(X[index], tuple(model.sample_shape_)) for index in _typical(model, labels == names[k])] for k in order
     ]
     canvas = mosaic(rows, _COLUMNS, gap=gap, fill=1.0)
     aspect = "auto" if height > 3 * width else "equal"

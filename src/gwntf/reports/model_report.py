@@ -87,9 +87,7 @@ def _clusters(model: Any, samples: Samples | None, known: NDArray[Any] | None) -
     if samples is not None and len(model.sample_shape_) in (2, 3):
         figure = new_figure(9.5, members_height(model, found))
         draw_members(figure.subplots(), model, samples.X, found)
-        caption = (
-            "Each row is a cluster, the largest first (number: samples); its most typical members come first."
-        )
+        caption = "Each row is a cluster, the largest first (number: samples); its most typical members come first."
         parts.append(picture(figure, caption))
     return [*parts, _sizes(found, known)]
 

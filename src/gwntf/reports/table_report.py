@@ -93,9 +93,7 @@ def _score_curves(figure: Any, summary: TableSummary) -> Any:
 
 
 def _objectives(pictures: Pictures) -> Any:
-    relative = {
-        name: one["objective_curve"] / abs(one["objective_curve"][0]) for name, one in pictures.items()
-    }
+    relative = {name: one["objective_curve"] / abs(one["objective_curve"][0]) for name, one in pictures.items()}
     curves = {name: list(enumerate(curve.tolist())) for name, curve in relative.items()}
     figure = new_figure(9, 4)
     labels = {"x_label": "outer iteration", "y_label": "F / F at the start"}
@@ -118,7 +116,5 @@ def _inside(name: str, arrays: Mapping[str, Any]) -> str:
     right = figure.add_subplot(grid[:, 1])
     plot_embedding(arrays["embedding"], arrays["labels"], projection=flatten_embedding, ax=right)
     right.set_title("embedding (t-SNE), coloured by class")
-    caption = (
-        f"{name}, first run: up to 40 components, ten samples above their reconstructions, the embedding."
-    )
+    caption = f"{name}, first run: up to 40 components, ten samples above their reconstructions, the embedding."
     return picture(figure, caption)

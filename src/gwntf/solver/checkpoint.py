@@ -176,9 +176,7 @@ class Keeper:
         every = self._checkpoint
         if every is None:
             return False
-        late = (
-            every.seconds is not None and time.monotonic() - self._last >= every.seconds and self._since > 0
-        )
+        late = every.seconds is not None and time.monotonic() - self._last >= every.seconds and self._since > 0
         return late or (every.iterations is not None and self._since >= every.iterations)
 
     def _write(self, loop: dict[str, Any]) -> None:
@@ -221,9 +219,7 @@ def _read(path: str | os.PathLike[str], fingerprint: str) -> dict[str, Any]:
     """Return what a checkpoint holds if it is that of this fit."""
     saved = read_document(path, "checkpoint", RECORDS)
     if set(saved) != _PARTS:
-        raise ModelFileError(
-            f"{path} holds other values than a checkpoint of this gwntf: remove it to start anew"
-        )
+        raise ModelFileError(f"{path} holds other values than a checkpoint of this gwntf: remove it to start anew")
     if saved["fingerprint"] != fingerprint:
         given = f"{os.fspath(path)!r}, which a fit of other data or settings has written"
         allowed = (

@@ -44,14 +44,10 @@ class Steps:
     def first(self, factors: Sequence[Array]) -> tuple[Position, ObjectiveTerms]:
         """Return the position of some factors, and F there."""
         rows, *rest = factors
-        kept = [
-            Kept(part, None, state) for part, state in zip(self.data.split(rows), self._states, strict=True)
-        ]
+        kept = [Kept(part, None, state) for part, state in zip(self.data.split(rows), self._states, strict=True)]
         at = Position(self.blocks.put(kept), list(rest), columns=self._columns, effort=self.loss.first_effort)
         found, numbers = self._measured(self.loss.first(self.blocks, at))
-        if (
-            self.blocks.recordable
-        ):  # what is recorded for one fit serves the next one if arrays stay where they are
+        if self.blocks.recordable:  # what is recorded for one fit serves the next one if arrays stay where they are
             self._states = [part.state and part.state.cold() for part in found.kept]
             self._columns = found.columns and [state and state.cold() for state in found.columns]
         return found, self._terms(numbers)
@@ -123,13 +119,9 @@ class Steps:
             return None
         key, backend = self._key(at), self.blocks.backend
         if key not in self._recorded:
-            kernels = [
-                (kernel.form, kernel.size) for kernel in self.loss.kernels_on(self.blocks, self.data.dtype)
-            ]
+            kernels = [(kernel.form, kernel.size) for kernel in self.loss.kernels_on(self.blocks, self.data.dtype)]
             entries = math.prod(self.data.shape)
-            self._recorded[key] = backend.recorded(
-                lambda *arrays: self._flat_step(at, arrays), kernels, entries
-            )
+            self._recorded[key] = backend.recorded(lambda *arrays: self._flat_step(at, arrays), kernels, entries)
         step = self._recorded[key]
         if step is None:
             return None
@@ -209,8 +201,5 @@ def _with_arrays(at: Position, arrays: Iterator[Array]) -> Position:
 
 def _filled(sums: Sums, arrays: Iterator[Array]) -> Sums:
     return Sums(
-        {
-            name: _filled(value, arrays) if isinstance(value, Sums) else next(arrays)
-            for name, value in sums.items()
-        }
+        {name: _filled(value, arrays) if isinstance(value, Sums) else next(arrays) for name, value in sums.items()}
     )

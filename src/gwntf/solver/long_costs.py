@@ -88,9 +88,7 @@ def _near_far(points: Points, relaxation: Relaxation, tol: float) -> NearFarCost
     while 3 * n_clusters < len(points):
         cost = near_far_parts(points, near, n_clusters)
         error = measure_error(cost, points, relaxation)
-        _log.info(
-            "near-far cost of %d elements: %d clusters, error %.2g", len(points), cost.n_clusters, error
-        )
+        _log.info("near-far cost of %d elements: %d clusters, error %.2g", len(points), cost.n_clusters, error)
         if error <= tol:
             return replace(cost, error=error)
         n_clusters = int(n_clusters * np.clip(error / tol, 1.3, 3))
@@ -119,12 +117,8 @@ def measure_error(cost: NearFarCost, points: Points, relaxation: Relaxation) -> 
     return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
 
 
-def _marginal(
-    matrix: FloatArray, x: FloatArray, y: FloatArray, relaxation: Relaxation
-) -> NDArray[np.float64]:
+def _marginal(matrix: FloatArray, x: FloatArray, y: FloatArray, relaxation: Relaxation) -> NDArray[np.float64]:
     backend = get_backend("numpy")
     kernel = DenseKernel(backend, -matrix / relaxation.reg - 1, np.float64)
-    psi: NDArray[np.float64] = scale(
-        backend, kernel, x, y, relaxation, max_iter=_SCALINGS, tol=0.0
-    ).model_marginal
+    psi: NDArray[np.float64] = scale(backend, kernel, x, y, relaxation, max_iter=_SCALINGS, tol=0.0).model_marginal
     return psi

@@ -68,9 +68,7 @@ def run(
 
 def _check_start(terms: ObjectiveTerms) -> None:
     if terms.broken:
-        allowed = (
-            "factors whose model is positive wherever X is, and data whose squares the number type holds"
-        )
+        allowed = "factors whose model is positive wherever X is, and data whose squares the number type holds"
         raise InputError("init", f"a start at which the objective is {terms.total}", allowed)
 
 
@@ -91,11 +89,6 @@ def _finer(steps: Steps, at: Position, curve: Sequence[float], stopping: Stoppin
 
 def _status(curve: Sequence[float], size: float, stopping: Stopping, *, refined: bool) -> Status | None:
     """Why the last iteration was the last one, if it was."""
-    if (
-        len(curve) > 1
-        and stopping.tol > 0
-        and not refined
-        and not stopping.moving(curve[-2], curve[-1], size)
-    ):
+    if len(curve) > 1 and stopping.tol > 0 and not refined and not stopping.moving(curve[-2], curve[-1], size):
         return Status.ROSE if stopping.moving(curve[-1], curve[-2], size) else Status.CONVERGED
     return Status.MAX_ITER if len(curve) > stopping.max_iter else None

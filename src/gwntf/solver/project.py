@@ -24,9 +24,7 @@ def project(
     backend = data.backend
     own = loss.for_new_samples().prepared(data)
     rest = [backend.to_numpy(backend.asarray(component, data.dtype)) for component in components]
-    tied = (
-        [None] * len(data.blocks.slices) if ties is None else [ties.of(part) for part in data.blocks.slices]
-    )
+    tied = [None] * len(data.blocks.slices) if ties is None else [ties.of(part) for part in data.blocks.slices]
     found = data.blocks.map(partial(project_block, loss=own, rest=rest, stopping=stopping), tied)
     return backend.xp.concat([backend.asarray(part) for part, _ in found]), sum(left for _, left in found)
 

@@ -56,9 +56,7 @@ def from_file(steps: Steps, saved: Mapping[str, Any]) -> Position:
     if saved["columns"] is not None:
         stored = dict(saved["columns"])
         across = not steps.data.sparse
-        columns = (
-            blocks.put(split_states(stored, {0: blocks.column_counts()}, host, across)) if stored else None
-        )
+        columns = blocks.put(split_states(stored, {0: blocks.column_counts()}, host, across)) if stored else None
     backend = blocks.backend
     at = Position(
         blocks.put(kept),
@@ -81,11 +79,7 @@ def placed(backend: Backend, values: NDArray[Any]) -> Array:
 
 
 def _joined(parts: list[Any]) -> Any:
-    return (
-        parts[0]
-        if len(parts) == 1
-        else np.concatenate([get_backend("numpy").asarray(part) for part in parts])
-    )
+    return parts[0] if len(parts) == 1 else np.concatenate([get_backend("numpy").asarray(part) for part in parts])
 
 
 def _entries(values: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
@@ -96,11 +90,7 @@ def _flat(sums: Sums) -> dict[str, Any]:
     """Name arrays by the way to them."""
     flat: dict[str, Any] = {}
     for name, value in sums.items():
-        inner = (
-            {f"{name}/{key}": part for key, part in value.items()}
-            if isinstance(value, Sums)
-            else {name: value}
-        )
+        inner = {f"{name}/{key}": part for key, part in value.items()} if isinstance(value, Sums) else {name: value}
         flat |= {key: np.asarray(part) if isinstance(part, float) else part for key, part in inner.items()}
     return flat
 

@@ -15,9 +15,7 @@ _FLOOR = 1e-2
 _POWER_STEPS = 30
 
 
-def start_factors(
-    tensor: DataTensor, rank: int, init: object, rng: np.random.RandomState
-) -> list[FloatArray]:
+def start_factors(tensor: DataTensor, rank: int, init: object, rng: np.random.RandomState) -> list[FloatArray]:
     """Return factors on the simplex whose model has the mass of the data."""
     shape = tensor.shape
     if isinstance(init, str):

@@ -99,9 +99,7 @@ class CpuBackend(NumpyBackend):
         """Return a number of columns for which the reference, or BLAS with a long dense kernel, is fast."""
         return super().tile_columns(length) if length <= _SHORT else _LONG_TILE
 
-    def stack_transport(
-        self, form: Callable[[], KernelForm], length: int, columns: int
-    ) -> StackTransport | None:
+    def stack_transport(self, form: Callable[[], KernelForm], length: int, columns: int) -> StackTransport | None:
         """Return the compiled transport; None for long dense kernels and for too few long fibers to fill a tile."""
         if length > _SHORT and columns < T // 4:
             return None

@@ -96,9 +96,7 @@ def _exp2_64(h):
     return E64[0] + h * (E64[1] + h * e)
 
 
-def _functions(
-    Float: Any, Int: Any, root: Any, up: int, log2_near_one: Any, exp2_near_zero: Any
-) -> tuple[Any, ...]:
+def _functions(Float: Any, Int: Any, root: Any, up: int, log2_near_one: Any, exp2_near_zero: Any) -> tuple[Any, ...]:
     """Return a / x ** p, log2 x and 2 ** y for a float type and the integer type of the same width.
 
     `root` has the bits of sqrt(1/2). Subnormal numbers are multiplied by 2^up.

@@ -189,9 +189,7 @@ def apply(kernel, V, B, size, width, work):  # noqa: ARG001
 def apply_transposed(kernel, V, B, size, width, work):  # noqa: ARG001
     """B = K' V."""
     if _form(kernel) is DenseForm:
-        return lambda kernel, V, B, size, width, work: multiply_wide(
-            kernel.transposed, size, V, B, width, work
-        )
+        return lambda kernel, V, B, size, width, work: multiply_wide(kernel.transposed, size, V, B, width, work)
     if _form(kernel) is SeparableForm:
         return lambda kernel, V, B, size, width, work: along_axes(kernel.axes, True, V, B, size, width, work)
     return _apply_symmetric(kernel)

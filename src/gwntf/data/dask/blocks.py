@@ -80,9 +80,7 @@ class OnDask(Blocks):
         sent, shared = self._sent(function), self.tasks.put([self.backend.to_numpy(part) for part in rest])
         calls = zip(self.futures, self._assignment.now(), *parts, strict=True)
         done = [
-            self.tasks.submit(
-                work.run_block, sent, block, shared, options, *own, near=near, name=_name(function)
-            )
+            self.tasks.submit(work.run_block, sent, block, shared, options, *own, near=near, name=_name(function))
             for block, near, *own in calls
         ]
         return done, done
@@ -91,9 +89,7 @@ class OnDask(Blocks):
         sent = self._sent(function)
         calls = zip(self._assignment.known, *parts, strict=True)
         done = [
-            self.tasks.submit(
-                work.run_rows, sent, self.worker, options, *own, near=near, name=_name(function)
-            )
+            self.tasks.submit(work.run_rows, sent, self.worker, options, *own, near=near, name=_name(function))
             for near, *own in calls
         ]
         return done, done
@@ -109,15 +105,10 @@ class OnDask(Blocks):
     def _each(self, function: Callable[[Any], Any], parts: Parts) -> list[Future]:
         """Apply a small function to what every block has, where it is."""
         near = self._assignment.known
-        return [
-            self.tasks.submit(function, part, near=worker) for part, worker in zip(parts, near, strict=False)
-        ]
+        return [self.tasks.submit(function, part, near=worker) for part, worker in zip(parts, near, strict=False)]
 
     def put(self, values: Sequence[Any]) -> Parts:
-        return [
-            self.tasks.put(value, near=near)
-            for value, near in zip(values, self._assignment.known, strict=False)
-        ]
+        return [self.tasks.put(value, near=near) for value, near in zip(values, self._assignment.known, strict=False)]
 
     def take(self, parts: Parts) -> list[Any]:
         found: list[Any] = self.tasks.gather(self._each(work.on_host, parts))
@@ -129,10 +120,7 @@ class OnDask(Blocks):
     def neighbour_rows(self, wanted: Wanted, kept: Parts) -> Parts:
         near = self._assignment.known
         return [
-            [
-                self.tasks.submit(work.take_rows, kept[block], rows, near=near[block])
-                for block, rows in needed.items()
-            ]
+            [self.tasks.submit(work.take_rows, kept[block], rows, near=near[block]) for block, rows in needed.items()]
             for needed in wanted
         ]
 

@@ -100,9 +100,7 @@ class Cluster:
         slices = list(even_pieces(block.shape[0], len(self.tasks.slots())))
         near = Assignment(self.tasks, len(slices)).now()
         host = block.on(get_backend("numpy"))
-        sent = [
-            self.tasks.put(host.select(part), near=worker) for part, worker in zip(slices, near, strict=True)
-        ]
+        sent = [self.tasks.put(host.select(part), near=worker) for part, worker in zip(slices, near, strict=True)]
         width = math.prod(block.shape[1:])
         sent_blocks = OnDask(self.tasks, self.backend, width, slices, sent, _HOST, block.sparse)
         return sent_blocks.on(self._worker)

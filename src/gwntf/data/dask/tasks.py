@@ -90,9 +90,7 @@ def current_client() -> Client:
     try:
         return get_client()
     except ValueError:
-        allowed = (
-            "a client: `from distributed import Client; client = Client()` starts workers on this machine"
-        )
+        allowed = "a client: `from distributed import Client; client = Client()` starts workers on this machine"
         raise InputError("engine", "'dask' without a cluster", allowed) from None
 
 

@@ -72,9 +72,7 @@ def run_block(
         return Result(kept, _on_host(sums, backend))
 
 
-def run_rows(
-    function: Callable[..., Any], worker: WorkerBackend, options: Mapping[str, Any], *parts: Any
-) -> Result:
+def run_rows(function: Callable[..., Any], worker: WorkerBackend, options: Mapping[str, Any], *parts: Any) -> Result:
     """Run a function that needs no data; see `Blocks.apply`."""
     backend = worker.backend
     with backend.session(None), backend.quiet():
@@ -190,9 +188,7 @@ def cut_columns(block: Block, columns: slice) -> Any:
     return block.split_columns([columns])[0]
 
 
-def make_columns(
-    worker: WorkerBackend, first: int, slices: Sequence[slice], parts: Sequence[Any]
-) -> ColumnBlock:
+def make_columns(worker: WorkerBackend, first: int, slices: Sequence[slice], parts: Sequence[Any]) -> ColumnBlock:
     """Join some columns from all blocks of samples."""
     with worker.backend.session(None):
         return join_columns(parts, slices, first, worker.backend)

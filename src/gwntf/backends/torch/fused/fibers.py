@@ -31,9 +31,7 @@ def locate(c, inside, step, size):
 def locate_chunk(where, chunk, config):
     """Return where one chunk of long fibers is."""
     first = chunk * (config.parts * 2**config.bits)
-    return Location(
-        where.base + tl.cast(first, tl.int64) * where.step, where.step, where.inside, where.size - first
-    )
+    return Location(where.base + tl.cast(first, tl.int64) * where.step, where.step, where.inside, where.size - first)
 
 
 @triton.jit

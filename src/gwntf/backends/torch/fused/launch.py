@@ -67,9 +67,7 @@ class FusedTransport:
         columns = before * after
         terms = torch.empty((3, columns), dtype=torch.float64, device=data.device)
         accurate = torch.empty(columns, dtype=torch.bool, device=data.device)
-        arrays = Arrays(
-            data.contiguous(), model.contiguous(), log_u, marginal, terms, accurate, columns, after
-        )
+        arrays = Arrays(data.contiguous(), model.contiguous(), log_u, marginal, terms, accurate, columns, after)
         numbers = _numbers(task, length)
         config = Config(
             size=length, bits=0, parts=1, block=1, warm=task.warm, keep=task.keep, checks=task.tol > 0,

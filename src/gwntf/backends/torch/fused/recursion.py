@@ -81,6 +81,4 @@ def chunked(ratio, scale, BITS: tl.constexpr, PARTS: tl.constexpr, WIDE: tl.cons
             from_end = from_end * tl.where((part >> bit) % 2 == 0, power, 1.0)
             power = power * power
     kind: tl.constexpr = tl.float64 if WIDE else tl.float32
-    return Recursion(
-        ratio, scale, part_ratio.to(kind), from_start.to(kind), from_end.to(kind), power.to(kind)
-    )
+    return Recursion(ratio, scale, part_ratio.to(kind), from_start.to(kind), from_end.to(kind), power.to(kind))
