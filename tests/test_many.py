@@ -36,6 +36,19 @@ def test_many_fits_are_what_single_fits_are(model, engine, digits):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("costs", [(None, "grid", "grid"), ("euclidean", "grid", "grid"), (None, None, None)])
+def test_many_fits_share_the_steps_that_the_first_one_recorded(costs, digits, monkeypatch):
+    backend = pytest.importorskip("gwntf.backends.torch.backend").TorchBackend
+    recorded = []
+    monkeypatch.setattr(backend, "recorded", lambda _, step, *__: recorded.append(step) or step)
+    model = GWNTF(3, costs=costs, graph_reg=2.0, max_iter=3, tol=0, engine="torch", transport_max_iter=4)
+    found = fit_many(model, digits, range(3))
+    assert len(recorded) == 1
+    for seed, fitted in enumerate(found):
+        alone = model.set_params(random_state=seed).fit(digits)
+        np.testing.assert_array_equal(fitted.embedding_, alone.embedding_)
+
+
 def test_models_share_nothing_that_a_fit_changes(digits):
     X = digits
     first, second = fit_many(GWNTF(3, max_iter=2, tol=0, graph_reg=1.0), X, [0, 1])

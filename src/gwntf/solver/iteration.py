@@ -38,17 +38,20 @@ class Steps:
         self.graph = GraphTerm(self.blocks, problem.graph, problem.graph_reg, data.dtype)
         self.size = sum(float(found.sum()) for found in self.blocks.map(self.loss.sizes))
         self._recorded: dict[Any, Recorded | None] = {}
-        self._states: list[Any] = [None] * len(self.blocks.slices)
+        self._state: Any = None  # Arrays of the first fit that recorded steps write into
         self._columns: Any = None
 
     def first(self, factors: Sequence[Array]) -> tuple[Position, ObjectiveTerms]:
         """Return the position of some factors, and F there."""
         rows, *rest = factors
-        kept = [Kept(part, None, state) for part, state in zip(self.data.split(rows), self._states, strict=True)]
-        at = Position(self.blocks.put(kept), list(rest), columns=self._columns, effort=self.loss.first_effort)
+        kept = self.blocks.put([Kept(part, None, None) for part in self.data.split(rows)])
+        if self.blocks.recordable:
+            kept = [kept[0]._replace(state=self._state)]
+        at = Position(kept, list(rest), columns=self._columns, effort=self.loss.first_effort)
         found, numbers = self._measured(self.loss.first(self.blocks, at))
-        if self.blocks.recordable:  # what is recorded for one fit serves the next one if arrays stay where they are
-            self._states = [part.state and part.state.cold() for part in found.kept]
+        if self.blocks.recordable:
+            state = found.kept[0].state
+            self._state = state and state.cold()
             self._columns = found.columns and [state and state.cold() for state in found.columns]
         return found, self._terms(numbers)
 
