@@ -7,7 +7,7 @@ or torch is imported in its own backend folder and nowhere else; `interchange` k
 their library.
 """
 
-from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, NearFarForm, SeparableForm
+from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, LineForm, NearFarForm, SeparableForm
 from gwntf.backends.interchange import is_foreign, to_host
 from gwntf.backends.protocol import Backend, StackTask, StackTransport
 from gwntf.backends.registry import BACKENDS, PRECISIONS, get_backend
@@ -19,6 +19,7 @@ __all__ = [
     "DenseForm",
     "ExponentialForm",
     "KernelForm",
+    "LineForm",
     "NearFarForm",
     "SeparableForm",
     "StackTask",

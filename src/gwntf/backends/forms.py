@@ -43,4 +43,13 @@ class NearFarForm(NamedTuple):
     excess: Array
 
 
-KernelForm: TypeAlias = DenseForm | ExponentialForm | SeparableForm | NearFarForm
+class LineForm(NamedTuple):
+    """K_ij = 2^(log2_scale - |p_i - p_j|) for places p in order, for arithmetic on logarithms in float64."""
+
+    log2_scale: Any
+    # (I - 1,) arrays: p_(i+1) - p_i as the sum of a whole number and a part between zero and one
+    whole: Array
+    part: Array
+
+
+KernelForm: TypeAlias = DenseForm | ExponentialForm | SeparableForm | NearFarForm | LineForm

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gwntf.backends import Backend, DenseForm, ExponentialForm, KernelForm, SeparableForm
+from gwntf.backends import Backend, DenseForm, ExponentialForm, KernelForm, LineForm, SeparableForm
 from gwntf.core import Array, FloatArray
 from gwntf.geometry.costs import Cost, SeparableCost
 from gwntf.geometry.near_far import NearFarCost
@@ -36,6 +36,9 @@ class Kernel(Protocol):
 
     def form(self) -> KernelForm:
         """Return the kernel as compiled code takes it."""
+
+    def line_form(self) -> LineForm | None:
+        """Return the kernel for arithmetic on logarithms, where its cost is the distance between places on a line."""
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:
         """exp(s) K V, or exp(s) K' V, for a matrix V of columns."""
@@ -76,15 +79,25 @@ class DenseKernel(Retyped):
         return self._backend.asarray(self._log_kernel, self._dtype)
 
     @cached_property
+    def _steps(self) -> FloatArray | None:
+        return _steps_on_a_line(self._log_kernel)
+
+    @cached_property
     def _form(self) -> DenseForm | ExponentialForm:
-        ratio = _common_ratio(self._log_kernel)
-        if ratio is None:
+        steps = self._steps
+        if steps is None or not steps.size or np.ptp(steps) > _rounding(self._log_kernel):
             return self.dense_form()
         kind = self._dtype.type
-        return ExponentialForm(self.size, kind(np.exp(self._log_kernel[0, 0] + self.shift)), kind(np.exp(ratio)))
+        return ExponentialForm(self.size, kind(np.exp(self._log_kernel[0, 0] + self.shift)), kind(np.exp(-steps[0])))
 
     def form(self) -> DenseForm | ExponentialForm:
         return self._form
+
+    def line_form(self) -> LineForm | None:
+        if self._steps is None:
+            return None
+        steps, scale = self._steps / math.log(2), float(self._log_kernel[0, 0]) / math.log(2)
+        return LineForm(scale, np.floor(steps), steps - np.floor(steps))
 
     def dense_form(self) -> DenseForm:
         """Return K as a matrix."""
@@ -115,6 +128,9 @@ class SeparableKernel:
 
     def form(self) -> SeparableForm:
         return self._form
+
+    def line_form(self) -> None:
+        return None
 
     @cached_property
     def _form(self) -> SeparableForm:
@@ -152,15 +168,19 @@ def build_kernel(cost: Cost, reg: float, backend: Backend, dtype: Any) -> Kernel
     return DenseKernel(backend, -cost / reg - 1, dtype)
 
 
-def _common_ratio(log_kernel: FloatArray) -> float | None:
-    """Return log r where log K_ij = log c + |i - j| log r, else None."""
-    size = len(log_kernel)
-    if size < 2:
+def _steps_on_a_line(log_kernel: FloatArray) -> FloatArray | None:
+    """Return the distances between neighbours p_i where log K_ij = log c - |p_i - p_j|, else None."""
+    steps = log_kernel[0, 0] - np.diagonal(log_kernel, 1)
+    if (steps < 0).any():
         return None
-    ratio = float(log_kernel[0, 1] - log_kernel[0, 0])
-    scale = 1e-12 * max(1.0, float(np.abs(log_kernel).max()))
-    places = np.arange(size)
-    for i, row in enumerate(log_kernel):  # the first row decides, unless the kernel is exponential indeed
-        if np.abs(row - log_kernel[0, 0] - ratio * np.abs(places - i)).max() > scale:
+    places = np.concatenate([[0.0], np.cumsum(steps)])
+    most = _rounding(log_kernel)
+    for place, row in zip(places, log_kernel, strict=True):  # the first row decides, unless it is a line indeed
+        if np.abs(log_kernel[0, 0] - np.abs(places - place) - row).max() > most:
             return None
-    return ratio
+    return steps
+
+
+def _rounding(log_kernel: FloatArray) -> float:
+    """Return by how much entries may differ that are equal but for rounding."""
+    return 1e-12 * max(1.0, float(np.abs(log_kernel).max()))

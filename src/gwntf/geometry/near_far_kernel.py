@@ -81,6 +81,10 @@ class NearFarKernel(Retyped):
         """Return clusters, far field and near pairs."""
         return self._form
 
+    def line_form(self) -> None:
+        """Return None: not a line."""
+        return
+
     @cached_property
     def _placed(self) -> tuple[Array, Array, Array, Array]:
         """Far field (shelves, slots, shelves), element of each slot, slot of each element, and the near pairs.

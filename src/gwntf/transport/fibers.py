@@ -118,32 +118,32 @@ class _Job:
 
     def _compiled(self, compiled: StackTransport, stacks: tuple[Array, ...]) -> Array:
         """Solve whole stacks at once; fibers that lost their accuracy are solved again in a wider number type."""
-        task = StackTask(
-            self.relaxation,
-            self.kernel.offsets,
-            self.kernel.whole,
-            self.share,
-            self.warm,
-            self.keep,
-            self.limits.max_iter,
-            self.limits.tol,
-            CHECK_EVERY,
-        )
-        terms, accurate = compiled(stacks, task)
+        terms, accurate = compiled(stacks, self._task(self.kernel.offsets, self.kernel.whole))
         rest = () if accurate is None else self.backend.xp.nonzero(~accurate)[0]
         if len(rest):
             self._solve_again(stacks, terms, rest)
         return terms
 
+    def _task(self, offsets: tuple[float, float], whole: bool) -> StackTask:
+        limits = self.limits.max_iter, self.limits.tol, CHECK_EVERY
+        return StackTask(self.relaxation, offsets, whole, self.share, self.warm, self.keep, *limits)
+
     def _solve_again(self, stacks: tuple[Array, ...], terms: Array, columns: Array) -> None:
-        """Solve some fibers in float64: compiled if they came in less, else with `scale` on logarithms."""
+        """Solve some fibers in float64: on logarithms along a line, compiled if they came in less, else with `scale`."""
         xp = self.backend.xp
         p, q = columns // stacks[0].shape[2], columns % stacks[0].shape[2]
         x, y, log_u = (xp.astype(stack[p, :, q].T[None], xp.float64) for stack in stacks[:3])
         wide = (x, y, log_u, xp.zeros_like(x))
         job = replace(self, kernel=self.kernel.astype("float64"), share=1.0, keep=True)
-        narrow = stacks[0].dtype != xp.float64
-        terms[:, columns] = job.terms(wide) if narrow else job._by_tiles(wide)
+        line = self.kernel.line_form()
+        compiled = line and self.backend.stack_transport(lambda: line, *wide[0].shape[1:])
+        if compiled:
+            found, _ = compiled(wide, job._task((0.0, 0.0), whole=True))
+        elif stacks[0].dtype != xp.float64:
+            found = job.terms(wide)
+        else:
+            found = job._by_tiles(wide)
+        terms[:, columns] = found
         stacks[3][p, :, q] += xp.astype(self.share * wide[3][0].T, stacks[3].dtype)
         if self.keep:
             stacks[2][p, :, q] = xp.astype(wide[2][0].T, stacks[2].dtype)

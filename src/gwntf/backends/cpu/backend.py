@@ -12,11 +12,12 @@ import numpy as np
 
 from gwntf.backends.cpu.compiling import warn_if_slow
 from gwntf.backends.cpu.entrywise import ratio_and_kl
+from gwntf.backends.cpu.line_stack import transport_lines
 from gwntf.backends.cpu.products import T, scratch_size, tile_width
 from gwntf.backends.cpu.rows import SKEW, step_rows
 from gwntf.backends.cpu.stack import transport_stack
 from gwntf.backends.cpu.threads import Threads
-from gwntf.backends.forms import DenseForm, KernelForm
+from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, LineForm
 from gwntf.backends.numpy_backend import NumpyBackend
 from gwntf.backends.protocol import Answer, RowStep, StackTask, StackTransport
 from gwntf.core import FloatArray
@@ -100,13 +101,13 @@ class CpuBackend(NumpyBackend):
         return super().tile_columns(length) if length <= _SHORT else _LONG_TILE
 
     def stack_transport(self, form: Callable[[], KernelForm], length: int, columns: int) -> StackTransport | None:
-        """Return the compiled transport; None for long dense kernels and for too few long fibers to fill a tile."""
-        if length > _SHORT and columns < T // 4:
-            return None
+        """Return the compiled transport; None for long dense kernels and for few long fibers, unless in order."""
         kernel = form()
-        if length > _SHORT and isinstance(kernel, DenseForm):
+        recursive = isinstance(kernel, ExponentialForm | LineForm)
+        if length > _SHORT and not recursive and (columns < T // 4 or isinstance(kernel, DenseForm)):
             return None
-        sizes = (tile_width(kernel, length), scratch_size(kernel))
+        run = transport_lines if isinstance(kernel, LineForm) else transport_stack
+        sizes = (tile_width(kernel, length, columns), scratch_size(kernel, length))
 
         def transport(stacks: tuple[FloatArray, ...], task: StackTask) -> tuple[Any, Any]:
             columns = stacks[0].shape[0] * stacks[0].shape[2]
@@ -115,8 +116,8 @@ class CpuBackend(NumpyBackend):
             arguments = (task.warm, task.keep, kernel, sizes, numbers, terms, accurate)
             empty = [stack[:0] for stack in stacks]
             what = f"the transport ({type(kernel).__name__})"
-            self._compile(what, stacks[0].dtype, lambda: transport_stack(*empty, *arguments))
-            transport_stack(*stacks, *arguments)
+            self._compile(what, stacks[0].dtype, lambda: run(*empty, *arguments))
+            run(*stacks, *arguments)
             return terms, accurate
 
         return transport

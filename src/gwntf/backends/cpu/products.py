@@ -10,23 +10,27 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from gwntf.backends.cpu.powers import FLAGS, chosen_by_type
-from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, NearFarForm, SeparableForm
+from gwntf.backends.cpu.line import add_log_moves, multiply_line, subtract
+from gwntf.backends.cpu.powers import FLAGS, chosen_by_type, divide_by_powers
+from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, LineForm, NearFarForm, SeparableForm
 
 LOOSE: dict[str, Any] = {"fastmath": FLAGS | {"reassoc"}, "error_model": "numpy", "nogil": True}
 
 T = 128
 """Columns of a tile."""
 
+REACH32, REACH64 = 120.0, 1000.0
+"""Bits below one at which numbers of a type vanish, about."""
 
-def tile_width(form: KernelForm, length: int) -> int:
-    """Return the number of columns of a tile: T, but fewer where a recursion over the rows would leave the cache."""
-    if not isinstance(form, ExponentialForm):
+
+def tile_width(form: KernelForm, length: int, columns: int) -> int:
+    """Return the number of columns of a tile: T, or fewer for a recursion over the rows of long or few columns."""
+    if not isinstance(form, ExponentialForm | LineForm):
         return T
-    return int(min(T, max(16, 2**17 // length // 16 * 16)))
+    return int(min(T, max(16, 2**17 // length // 16 * 16), -(-columns // 16) * 16))
 
 
-def scratch_size(form: KernelForm) -> int:
+def scratch_size(form: KernelForm, length: int) -> int:
     """Return the size of the scratch array of `apply`."""
     if isinstance(form, SeparableForm):
         sizes = [axis.size if isinstance(axis, ExponentialForm) else len(axis.matrix) for axis in form.axes]
@@ -35,6 +39,8 @@ def scratch_size(form: KernelForm) -> int:
     if isinstance(form, NearFarForm):
         places, clusters = form.field.shape
         return int(clusters * (group_size(places, clusters) + 1)) * T
+    if isinstance(form, LineForm):
+        return (2 * length + 1) * T
     return T
 
 
@@ -201,7 +207,67 @@ def _apply_symmetric(kernel: Any) -> Any:
         return lambda kernel, V, B, size, width, work: multiply_exponential(
             kernel.scale, kernel.ratio, V, B, size, width, work
         )
+    if _form(kernel) is LineForm:
+        return lambda kernel, V, B, size, width, work: multiply_line(kernel, V, B, size, width, work)
     return lambda kernel, V, B, size, width, work: multiply_near_far(kernel, V, B, work)  # noqa: ARG005
+
+
+@chosen_by_type
+def divide(kernel, numerator, product, power, out):  # noqa: ARG001
+    """Out = numerator / product ** power: one half of a scaling."""
+    if _form(kernel) is LineForm:
+        return lambda kernel, numerator, product, power, out: subtract(numerator, product, power, out)  # noqa: ARG005
+    return lambda kernel, numerator, product, power, out: divide_by_powers(numerator, product, power, out)  # noqa: ARG005
+
+
+@chosen_by_type
+def add_moves(kernel, u, nu, kv, moved, mass):  # noqa: ARG001
+    """Add one row of |nu - u| kv and of nu kv."""
+    if _form(kernel) is LineForm:
+        return lambda kernel, u, nu, kv, moved, mass: add_log_moves(u, nu, kv, moved, mass)  # noqa: ARG005
+    return lambda kernel, u, nu, kv, moved, mass: add_plain_moves(u, nu, kv, moved, mass)  # noqa: ARG005
+
+
+@njit(**LOOSE)
+def add_plain_moves(u, nu, kv, moved, mass):
+    """Add one row of |nu - u| kv and of nu kv, of plain numbers."""
+    for t in range(u.size):
+        moved[t] += abs(nu[t] - u[t]) * kv[t]
+        mass[t] += nu[t] * kv[t]
+
+
+@chosen_by_type
+def out_of_range(kernel, x, y, longest, size, width, filled):  # noqa: ARG001
+    """Whether every column of a tile has mass so far from all mass of the other side that plain numbers cannot hold it.
+
+    A guess that saves the time of trying: columns for which it is wrong are found out later.
+    """
+    if _form(kernel) is ExponentialForm:
+        return lambda kernel, x, y, longest, size, width, filled: all_far(
+            kernel.ratio, x, y, longest, size, width, filled
+        )
+    return lambda kernel, x, y, longest, size, width, filled: False  # noqa: ARG005
+
+
+@njit(**LOOSE)
+def all_far(ratio, x, y, columnwise, size, width, filled):
+    """Whether the kernel vanishes across half of a run of zeros in every column that is not empty."""
+    run, longest = columnwise[0], columnwise[1]
+    longest[:] = x.dtype.type(0)
+    for side in range(2):
+        run[:] = x.dtype.type(0)
+        for i in range(size):
+            row = x[i * width : (i + 1) * width] if side == 0 else y[i * width : (i + 1) * width]
+            for t in range(width):
+                run[t] = run[t] + x.dtype.type(1) if row[t] == x.dtype.type(0) else x.dtype.type(0)
+                longest[t] = max(longest[t], run[t])
+    power = np.float64(ratio)
+    bits = -np.log2(power) if power > 0.0 else np.inf
+    limit = 2 * (REACH32 if x.itemsize == 4 else REACH64) / bits if bits > 0.0 else np.inf
+    far = 0
+    for t in range(filled):
+        far += longest[t] >= size or longest[t] > limit
+    return far == filled
 
 
 @chosen_by_type

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from gwntf.backends.cpu.powers import divide_by_powers, exp2_of, logarithms
-from gwntf.backends.cpu.products import LOOSE, row_count, row_source
+from gwntf.backends.cpu.products import LOOSE, out_of_range, row_count, row_source
 from gwntf.backends.cpu.sources import digest_of_sources
 from gwntf.backends.cpu.tile import count_inaccurate, dot_columns, iterate
 
@@ -162,14 +162,16 @@ def write_terms(sums, weights, offsets, left, filled, terms):
 
 @njit(**LOOSE)
 def solve_tile(kernel, X, Y, log_u, warm, buffers, kept, columnwise, work, done, task, tile_range):
-    """Load a tile and do all scalings."""
+    """Load a tile and do all scalings; return False if plain numbers cannot hold any of its columns."""
     offsets, _, exponents, limits, _, _ = task
     _, width, filled, size = tile_range
     xp, yp, u, v = buffers[0], buffers[1], buffers[2], buffers[3]
     ku, spare, x, y = buffers[5], buffers[6], buffers[7], buffers[8]
     load_fibers(kernel, X, tile_range, x)
-    raise_to(x, exponents[0], offsets[0], spare, xp)
     load_fibers(kernel, Y, tile_range, y)
+    if out_of_range(kernel, x, y, columnwise, size, width, filled):
+        return False
+    raise_to(x, exponents[0], offsets[0], spare, xp)
     raise_to(y, exponents[1], offsets[1], spare, yp)
     if warm:
         load_fibers(kernel, log_u, tile_range, ku)
@@ -177,6 +179,7 @@ def solve_tile(kernel, X, Y, log_u, warm, buffers, kept, columnwise, work, done,
     else:
         v[:] = v.dtype.type(np.exp(-np.float64(offsets[1]))) / v.dtype.type(X.shape[1])
     iterate(kernel, buffers, kept, columnwise, work, done, exponents, limits, warm, size, width, filled)
+    return True
 
 
 @njit(**LOOSE)
@@ -226,7 +229,9 @@ def _compile(digest: int) -> Any:
         phi, psi, u, log2_u = buffers[0], buffers[1], buffers[2], buffers[6]
         for left in range(0, columns, width):
             tile_range = (left, width, min(width, columns - left), size)
-            solve_tile(kernel, X, Y, log_u, warm, buffers, kept, columnwise, work, done, task, tile_range)
+            if not solve_tile(kernel, X, Y, log_u, warm, buffers, kept, columnwise, work, done, task, tile_range):
+                accurate[left : left + tile_range[2]] = False
+                continue
             assess_tile(buffers, columnwise, sums, done, task, tile_range, terms, accurate)
             load_fibers(kernel, marginal, tile_range, phi)
             add_scaled(psi, task[1], phi)

@@ -8,8 +8,7 @@ Python threads can process tiles in parallel.
 import numpy as np
 from numba import njit
 
-from gwntf.backends.cpu.powers import divide_by_powers
-from gwntf.backends.cpu.products import LOOSE, apply, apply_transposed
+from gwntf.backends.cpu.products import LOOSE, add_moves, apply, apply_transposed, divide
 
 
 @njit(**LOOSE)
@@ -23,21 +22,13 @@ def dot_columns(x, y, size, width, out):
 
 
 @njit(**LOOSE)
-def add_moves(u, nu, kv, moved, mass):
-    """Add one row of |nu - u| kv and of nu kv."""
-    for t in range(u.size):
-        moved[t] += abs(nu[t] - u[t]) * kv[t]
-        mass[t] += nu[t] * kv[t]
-
-
-@njit(**LOOSE)
-def save_converged(u, nu, v, kv, size, width, filled, tol, moved, mass, done, kept):
+def save_converged(kernel, u, nu, v, kv, size, width, filled, tol, moved, mass, done, kept):
     """Save the columns whose data marginal has just converged; return their number."""
     moved[:] = u.dtype.type(0)
     mass[:] = u.dtype.type(0)
     for i in range(size):
         a, b = i * width, (i + 1) * width
-        add_moves(u[a:b], nu[a:b], kv[a:b], moved, mass)
+        add_moves(kernel, u[a:b], nu[a:b], kv[a:b], moved, mass)
     count = 0
     for t in range(filled):
         if not done[t] and not moved[t] > tol * mass[t]:
@@ -82,19 +73,19 @@ def iterate(kernel, buffers, kept, columnwise, work, done, exponents, limits, wa
     max_iter, tol, check_every = limits
     if not warm:
         apply(kernel, v, kv, size, width, work)
-        divide_by_powers(xp, kv, phi, u)
+        divide(kernel, xp, kv, phi, u)
     done[:] = False
     finished = 0
     for iteration in range(1, max_iter + 1):
         apply_transposed(kernel, u, ku, size, width, work)
-        divide_by_powers(yp, ku, psi, v)
+        divide(kernel, yp, ku, psi, v)
         apply(kernel, v, kv, size, width, work)
         if tol > 0 and iteration % check_every == 0 and iteration < max_iter:
-            divide_by_powers(xp, kv, phi, nu)
-            finished += save_converged(u, nu, v, kv, size, width, filled, tol, moved, mass, done, kept)
+            divide(kernel, xp, kv, phi, nu)
+            finished += save_converged(kernel, u, nu, v, kv, size, width, filled, tol, moved, mass, done, kept)
             u[:] = nu
         else:
-            divide_by_powers(xp, kv, phi, u)
+            divide(kernel, xp, kv, phi, u)
         if finished == filled:
             break
     if finished:
