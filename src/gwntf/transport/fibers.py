@@ -129,7 +129,7 @@ class _Job:
         return StackTask(self.relaxation, offsets, whole, self.share, self.warm, self.keep, *limits)
 
     def _solve_again(self, stacks: tuple[Array, ...], terms: Array, columns: Array) -> None:
-        """Solve some fibers in float64: on logarithms along a line, compiled if they came in less, else with `scale`."""
+        """Solve some fibers in float64: on logarithms on a line, compiled if they came in less, or with `scale`."""
         xp = self.backend.xp
         p, q = columns // stacks[0].shape[2], columns % stacks[0].shape[2]
         x, y, log_u = (xp.astype(stack[p, :, q].T[None], xp.float64) for stack in stacks[:3])
