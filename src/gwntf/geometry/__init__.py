@@ -19,9 +19,8 @@ from gwntf.geometry.costs import (
 from gwntf.geometry.edge_weights import GRAPH_WEIGHTS
 from gwntf.geometry.features import GRAPH_METRICS, GraphMetric
 from gwntf.geometry.graph import SampleGraph, check_graph, cut_graph, neighbor_graph
-from gwntf.geometry.kernels import DenseKernel, Kernel, SeparableKernel, build_kernel
+from gwntf.geometry.kernels import DenseKernel, Kernel, NearFarKernel, SeparableKernel, build_kernel
 from gwntf.geometry.near_far import NearFarCost, Points, near_far_parts, near_pairs
-from gwntf.geometry.near_far_kernel import NearFarKernel
 from gwntf.geometry.ties import SampleTies, Ties, TrainingSamples
 
 __all__ = [
