@@ -11,8 +11,7 @@ from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray, InputError
-from gwntf.geometry.neighbors import nearest_of
-from gwntf.geometry.pairwise import near_one
+from gwntf.geometry.neighbors import near_one, nearest_of
 
 ASSIGN_LABELS = ("kmeans", "discretize", "cluster_qr")
 

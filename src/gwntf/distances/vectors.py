@@ -8,7 +8,7 @@ import numpy as np
 from gwntf.core import FloatArray, InputError
 from gwntf.data import DataTensor, as_dense_block, as_real_array
 from gwntf.distances.columns import Distance
-from gwntf.geometry import NAMED_COSTS, check_cost, resolve_cost
+from gwntf.geometry import COSTS_OF_SLICES, NAMED_COSTS, check_cost, resolve_cost
 
 
 def wasserstein_distance(
@@ -95,7 +95,7 @@ def _between(x: Any, y: Any, cost: Any, distance: Distance) -> float:
     a, b = (_column(vector, name) for name, vector in (("x", x), ("y", y)))
     if len(a) != len(b):
         raise InputError("y", f"length {len(b)}", f"the length of x, {len(a)}")
-    names = [name for name, named in NAMED_COSTS.items() if not named.of_slices]
+    names = [name for name in NAMED_COSTS if name not in COSTS_OF_SLICES]
     allowed = f"{', '.join(map(repr, names))}, a square array or a SeparableCost"
     if cost is None or (isinstance(cost, str) and cost not in names):
         raise InputError("cost", repr(cost), allowed)

@@ -6,6 +6,7 @@ alone, and `ties` joins new samples to it.
 """
 
 from gwntf.geometry.costs import (
+    COSTS_OF_SLICES,
     NAMED_COSTS,
     Cost,
     CostSpec,
@@ -16,14 +17,14 @@ from gwntf.geometry.costs import (
     resolve_cost,
     resolve_costs,
 )
-from gwntf.geometry.edge_weights import GRAPH_WEIGHTS
 from gwntf.geometry.features import GRAPH_METRICS, GraphMetric
-from gwntf.geometry.graph import SampleGraph, check_graph, cut_graph, neighbor_graph
+from gwntf.geometry.graph import GRAPH_WEIGHTS, SampleGraph, check_graph, cut_graph, neighbor_graph
 from gwntf.geometry.kernels import DenseKernel, Kernel, NearFarKernel, SeparableKernel, build_kernel
 from gwntf.geometry.near_far import NearFarCost, Points, near_far_parts, near_pairs
 from gwntf.geometry.ties import SampleTies, Ties, TrainingSamples
 
 __all__ = [
+    "COSTS_OF_SLICES",
     "GRAPH_METRICS",
     "GRAPH_WEIGHTS",
     "NAMED_COSTS",
