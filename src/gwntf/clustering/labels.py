@@ -17,7 +17,7 @@ ASSIGN_LABELS = ("kmeans", "discretize", "cluster_qr")
 
 
 def check_clusters(n_clusters: int, n_samples: int, n_components: int, how: str) -> None:
-    """Check that so many clusters can be told apart."""
+    """Check the number of clusters."""
     if n_clusters > n_samples:
         raise InputError("n_clusters", str(n_clusters), f"at most the number of samples, {n_samples}")
     if how != "kmeans" and n_clusters > n_components:

@@ -82,12 +82,7 @@ def cut_graph(
 
 
 def neighbor_graph(
-    X: Any,
-    n_neighbors: int = 5,
-    *,
-    weight: str = "binary",
-    metric: GraphMetric = "cosine",
-    missing: str = "error",
+    X: Any, n_neighbors: int = 5, *, weight: str = "binary", metric: GraphMetric = "cosine", missing: str = "error"
 ) -> csr_array:
     """Join every sample to its nearest others and symmetrise by the maximum.
 
@@ -102,8 +97,7 @@ def neighbor_graph(
     n_neighbors : int
         p; at most the number of other samples is used.
     weight : {"binary", "cosine", "self-tuning"}
-        1; the cosine of the two samples; exp(-d_ij^2 / (s_i s_j)) with s_i the distance to the 7th
-        neighbour.
+        1; the cosine of the two samples; exp(-d_ij^2 / (s_i s_j)) with s_i the distance to the 7th neighbour.
     metric : one of `GRAPH_METRICS`, or callable
         Which samples are near: see `features`. Estimators scale samples first (`sample_norm`), which matters to
         "euclidean" and to callables.

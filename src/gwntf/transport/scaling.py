@@ -98,12 +98,7 @@ def scale(
 
 
 def _scale_without_waiting(
-    backend: Backend,
-    kernel: Kernel,
-    given: Sequence[Array],
-    relaxation: Relaxation,
-    max_iter: int,
-    tol: float,
+    backend: Backend, kernel: Kernel, given: Sequence[Array], relaxation: Relaxation, max_iter: int, tol: float
 ) -> Scaled:
     """Solve without host synchronisation, as in a recorded function: every column does the same.
 
@@ -149,13 +144,7 @@ def _number_systems(backend: Backend, kernel: Kernel, dtype: Any) -> list[tuple[
 
 
 def _solve(
-    xp: Any,
-    domain: Domain,
-    problem: Sequence[Array],
-    relaxation: Relaxation,
-    max_iter: int,
-    tol: float,
-    wait: bool,
+    xp: Any, domain: Domain, problem: Sequence[Array], relaxation: Relaxation, max_iter: int, tol: float, wait: bool
 ) -> tuple[tuple[Array, ...], Array]:
     """Run the loop in one domain; also return which columns are accurate."""
     x, y, *start = problem
