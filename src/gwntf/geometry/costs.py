@@ -35,8 +35,9 @@ SAMPLE_MODE_LIMIT = 5000
 class SeparableCost:
     """A cost over the cells of a grid that adds up over its axes.
 
-    The cell (i, j, ...) of a grid of the given axes, last axis fastest, is at cost ``axes[0][i, i'] + axes[1][j, j'] +
-    ...`` from (i', j', ...). Its kernel is a Kronecker product and the full matrix is never formed.
+    The cell (i, j, ...) of a grid of the given axes, last axis fastest, is at cost
+    ``axes[0][i, i'] + axes[1][j, j'] + ...`` from (i', j', ...). Its kernel is a Kronecker product and the full matrix
+    is never formed.
 
     Parameters
     ----------

@@ -1,16 +1,7 @@
-"""What a graph metric sees of a sample: rows whose distances say which samples are near.
+"""Features of samples: rows whose distances define which samples are near, for every graph metric.
 
-- "cosine": directions; "euclidean": the entries themselves.
-- "gradient": directions of the gradient's magnitude, taken along all axes of a sample after a slight blur. Light and
-  contrast leave edges where they are.
-- "orientation": square roots of how much edge of each of eight directions lies around each place, as rows of length
-  one. Places are as wide as a sixteenth of the image, so that a shape may bend, turn or move a little.
-- "orientation-coarse": the same for places twice as wide.
-- "orientation-fine": the same for every pixel on its own. It sees the finest detail and stands any light, but no move.
-- "wasserstein": the cumulative sums along every axis of a sample scaled to mass one. The L1 distance between two of
-  them is the transport distance of their fibers for the cost |i - j|, summed over the axes, where fibers have equal
-  masses.
-- A function of all samples that returns one row each.
+`docs/clustering.md` describes the metrics. The L1 distance between two rows of "wasserstein" is the transport distance
+of the samples' fibers for the cost |i - j|, summed over the axes, where fibers have equal masses.
 """
 
 from collections.abc import Callable

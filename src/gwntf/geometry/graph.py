@@ -30,25 +30,20 @@ _BATCH = 4096
 class SampleGraph:
     """The graph among some samples and their neighbours, with its weight mu in the objective."""
 
-    weight: float  # Mu, `graph_reg` of the public classes
-    # Sparse matrix of the backend, (n, n + h): Rows of V; its columns are these samples, then h neighbours in other
-    # blocks
-    matrix: Array
+    weight: float  # mu, `graph_reg` of the public classes
+    matrix: Array  # rows of V, sparse, (n, n + h): columns are these samples, then h neighbours in other blocks
     degree: Array  # (n, 1) array: d_i = sum_j V_ij
-    # (i, j, V_ij) for edges that begin at these samples, each edge of the graph once
-    edges: tuple[Array, Array, Array]
+    edges: tuple[Array, Array, Array]  # (i, j, V_ij) for edges that begin at these samples, each edge once
 
     def __sizeof__(self) -> int:
         return int(self.degree.nbytes + 2 * sum(part.nbytes for part in self.edges))
 
     def on(self, backend: Backend) -> SampleGraph:
         """Bring a graph to a backend."""
-        degree = backend.asarray(self.degree)
         first, second, weights = (backend.asarray(part) for part in self.edges)
         matrix: Any = self.matrix
-        if bool(issparse(matrix)):
-            matrix = backend.sparse(matrix, matrix.dtype)
-        return SampleGraph(self.weight, matrix, degree, (first, second, weights))
+        matrix = backend.sparse(matrix, self.degree.dtype) if issparse(matrix) else matrix
+        return SampleGraph(self.weight, matrix, backend.asarray(self.degree), (first, second, weights))
 
 
 def cut_graph(

@@ -12,7 +12,7 @@ import torch
 
 from gwntf.backends.forms import KernelForm
 from gwntf.backends.interchange import is_foreign, is_tensor
-from gwntf.backends.protocol import Answer, RowStep, StackTransport
+from gwntf.backends.protocol import Answer, Backend, StackTransport
 from gwntf.backends.torch import namespace
 from gwntf.backends.torch.arrays import as_tensor, check_device, numpy_dtype, torch_dtype
 from gwntf.backends.torch.memory import Halving, is_out_of_memory, memory_error
@@ -27,7 +27,7 @@ _BYTES_PER_ENTRY = 2**9
 """Bytes of device memory for each entry of a block, so that small devices get small blocks."""
 
 
-class TorchBackend:
+class TorchBackend(Backend):
     """torch tensors on one device; float32 unless float64 is requested.
 
     The size of a block of work depends on the device and the shape only; a block that does not fit in memory is halved.
@@ -44,14 +44,12 @@ class TorchBackend:
     name = "torch"
     xp: Any = namespace
     default_dtype = "float32"
-    fused_kl = None
 
     def __init__(self, device: str = "cpu", precision: str = "highest") -> None:
         self.device = check_device(device)
         self.precision = precision
         self.block_entries = _block_entries(self.device)
         self._halving = Halving()
-        self.recording = False
 
     def __reduce__(self) -> tuple[type[TorchBackend], tuple[str, str]]:
         """Pickle device and precision only."""
@@ -63,9 +61,7 @@ class TorchBackend:
         return _CPU_LONG if self.device.type == "cpu" else _CUDA_LONG
 
     def asarray(self, values: Any, dtype: Any = None) -> Array:
-        """Copy an array of NumPy, torch or any library with DLPack to the device, in C order."""
-        tensor = as_tensor(values)
-        return tensor.to(self.device, None if dtype is None else torch_dtype(dtype)).contiguous()
+        return as_tensor(values).to(self.device, None if dtype is None else torch_dtype(dtype)).contiguous()
 
     def to_numpy(self, values: Array) -> FloatArray:
         """Copy an array to the host; on the CPU memory is shared."""
@@ -85,16 +81,10 @@ class TorchBackend:
         return library.from_dlpack(values.to(as_tensor(given).device).contiguous())
 
     def dtype(self, values: Array) -> Any:
-        """Return the NumPy dtype of an array."""
         return numpy_dtype(values)
 
     def sparse(self, matrix: Any, dtype: Any) -> SparseRows:
-        """Return a sparse matrix on the device."""
         return SparseRows(matrix.tocsr(), torch_dtype(dtype), self.device)
-
-    def quiet(self) -> AbstractContextManager[Any]:
-        """Do nothing: torch does not warn."""
-        return nullcontext()
 
     @contextmanager
     def session(self, given: Any) -> Iterator[None]:
@@ -152,12 +142,7 @@ class TorchBackend:
         finally:
             self.recording = False
 
-    def row_step(self, other: Any) -> RowStep | None:  # noqa: ARG002
-        """Return None: matrix products are as fast."""
-        return None
-
     def zeros(self, shape: Sequence[int], like: Array) -> Array:
-        """Return zeros on the device."""
         return like.new_zeros(tuple(shape))
 
     def sum_by(self, rows: Array, index: Array, size: int, weights: Array | None = None) -> Array:
@@ -173,7 +158,6 @@ class TorchBackend:
         return self._halving.map(function, blocks)
 
     def tile_columns(self, length: int) -> int:
-        """Return the number of fibers in a block."""
         return max(1, self.block_entries // length)
 
 
