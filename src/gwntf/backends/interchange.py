@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 _HOST_MEMORY = (1, 3)
 """DLPack's numbers for the memory of the CPU, plain and pinned."""
@@ -27,15 +26,6 @@ def is_foreign(values: Any) -> bool:
 def is_on_device(values: Any) -> bool:
     """Whether an array is in memory that NumPy cannot read."""
     return is_foreign(values) and int(values.__dlpack_device__()[0]) not in _HOST_MEMORY
-
-
-def as_given(values: NDArray[Any], given: Any) -> Any:
-    """Return a NumPy array as a tensor on the device of `given` if that is a tensor."""
-    if not is_tensor(given):
-        return values
-    from gwntf.backends.torch.arrays import as_tensor
-
-    return as_tensor(values).to(given.device)
 
 
 def to_host(values: Any) -> Any:

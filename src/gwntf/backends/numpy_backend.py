@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from gwntf.backends.interchange import as_given, to_host
+from gwntf.backends.interchange import is_tensor, to_host
 from gwntf.backends.protocol import Backend
 from gwntf.core import FloatArray
 
@@ -31,7 +31,11 @@ class NumpyBackend(Backend):
         return np.asarray(values)
 
     def as_given(self, values: FloatArray, given: Any) -> Any:
-        return as_given(values, given)
+        if not is_tensor(given):
+            return values
+        from gwntf.backends.torch.arrays import as_tensor
+
+        return as_tensor(values).to(given.device)
 
     def dtype(self, values: FloatArray) -> np.dtype[Any]:
         return values.dtype

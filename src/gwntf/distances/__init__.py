@@ -1,17 +1,17 @@
 """The paper's Wasserstein distances as plain functions of arrays.
 
-May import `solver` and everything below it. Start with `functions` (Eq. 2 and 3, Definitions 1 and 2) and `objective`
-(F itself); `columns` is what they are based on.
+May import `solver` and everything below it. Start with `functions` (Eq. 2 and 3, Definitions 1 and 2, the objective);
+`columns` is what they are based on.
 """
 
 from gwntf.distances.columns import Distance
 from gwntf.distances.functions import (
     entropic_wasserstein_distance,
+    objective,
     wasserstein_distance,
     wasserstein_matrix_distance,
     wasserstein_tensor_distance,
 )
-from gwntf.distances.objective import objective
 
 __all__ = [
     "Distance",

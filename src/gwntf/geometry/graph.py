@@ -49,14 +49,9 @@ class SampleGraph:
 def cut_graph(
     graph: csr_array, weight: float, slices: Sequence[slice], dtype: Any
 ) -> tuple[list[SampleGraph], list[dict[int, NDArray[np.intp]]]]:
-    """Split a graph as the samples are split into blocks.
+    """Split a graph as the samples are split into blocks; return the graph of each block, on the host, and its halo.
 
-    Returns
-    -------
-    graphs : list of SampleGraph
-        One for each block, on the host.
-    wanted : list of dict
-        For each block, which rows of which other blocks its neighbours are, in the order of the columns.
+    The halo of a block maps other blocks to those of their rows that are neighbours, in the order of the columns.
     """
     starts = np.array([part.start for part in slices])
     graphs, wanted = [], []

@@ -73,17 +73,7 @@ class Kernel(ABC):
 
 
 class DenseKernel(Kernel):
-    """K = exp(log_kernel) stored as a matrix.
-
-    Parameters
-    ----------
-    backend : Backend
-        Where the matrix is stored.
-    log_kernel : ndarray of shape (I, I)
-        -lam*C - 1, in float64.
-    dtype : NumPy dtype
-        Precision of the products.
-    """
+    """K = exp(log_kernel) stored as a matrix; `log_kernel` is -lam*C - 1 in float64, `dtype` that of the products."""
 
     def __init__(self, backend: Backend, log_kernel: FloatArray, dtype: Any) -> None:
         self._backend, self._log_kernel = backend, log_kernel

@@ -99,14 +99,9 @@ class NearFarCost:
 class Points:
     """Elements as rows of numbers, with a cost between any two of them or between one and a centre.
 
-    Parameters
-    ----------
-    features : (N, M) array
-        What the metric sees of the elements: their directions, or themselves; in memory or in a file.
-    metric : {"cosine", "euclidean"}
-        1 - cos, or the distance divided by the largest one in a seeded subset.
-    elements : callable
-        Returns some elements, by their numbers, as rows of the data.
+    `features`, (N, M), in memory or in a file, are directions for "cosine" (1 - cos) and the elements themselves for
+    "euclidean" (the distance divided by the largest one in a seeded subset). `elements` is a function that returns some
+    elements, by their indices, as rows of the data.
     """
 
     def __init__(self, features: FloatArray, metric: str, elements: Callable[[NDArray[np.intp]], FloatArray]) -> None:
@@ -122,7 +117,6 @@ class Points:
         return cls(directions(rows) if metric == "cosine" else rows, metric, rows.__getitem__)
 
     def __len__(self) -> int:
-        """Count the elements."""
         return len(self.features)
 
     def cost(self, left: FloatArray, right: FloatArray) -> FloatArray:

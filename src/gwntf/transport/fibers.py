@@ -42,27 +42,10 @@ def transport_mode(
 ) -> Array:
     """Transport every mode-n fiber of `data` to the same fiber of `model`.
 
-    Parameters
-    ----------
-    backend, kernel, relaxation, limits
-        See `scaling.scale`.
-    data, model : tensors
-        X and X^, of one shape.
-    mode : int
-        Axis of the fibers.
-    marginal : tensor
-        ``share * Psi_n`` is added to it.
-    share : float
-        1 / number of transported modes makes `marginal` collect Psi_bar.
-    log_u : tensor or None
-        log U, written for the next call; None stores nothing.
-    warm : bool
-        Whether to start from the U of the last call in `log_u`.
-
-    Returns
-    -------
-    (3, I_1 * ... * I_{n-1}) array in float64
-        The terms of W, see `plan_terms`, summed over the fibers with the same indices on the axes before the mode.
+    For the kernel, the relaxation and the limits see `scaling.scale`. ``share * Psi_n`` is added to `marginal`; with
+    share = 1 / number of transported modes it collects Psi_bar. `log_u` is a tensor to which log U is written for the
+    next call, which starts from it if `warm`; None stores nothing. The result are the terms of W, see `plan_terms`,
+    summed over the fibers with the same indices on the axes before the mode, (3, I_1 * ... * I_{n-1}) in float64.
     """
     shape = split_shape(data.shape, mode)
     stacks = tuple(tensor.reshape(*shape) for tensor in (data, model, marginal if log_u is None else log_u, marginal))

@@ -51,29 +51,11 @@ def scale(
 ) -> Scaled:
     """Solve the transport of every column of `x` to the same column of `y`.
 
-    Parameters
-    ----------
-    backend : Backend
-        Owner of the arrays.
-    kernel : Kernel
-        Shared by all columns, in the precision of `x`.
-    x, y : (I, M) arrays
-        Data and model, nonnegative. A column that is empty on either side carries no plan.
-    relaxation : Relaxation
-        lam, alpha and beta.
-    log_u : (I, M) array, optional
-        Warm start: U of an earlier solution for the same data, from which the loop goes on with V. By default the U
-        that follows from V = 1/I.
-    max_iter : int
-        Scalings (pairs of half-steps) at most.
-    tol : float
-        A column stops when its last half-step moved the data marginal by less than this part of its
-        mass; checked every `CHECK_EVERY` scalings. Zero never stops early.
-
-    Returns
-    -------
-    Scaled
-        In the precision of `x`.
+    `x` and `y` are data and model, nonnegative, (I, M); a column that is empty on either side has no plan. The kernel
+    is in the precision of `x`, and so is the result. `log_u`, (I, M), is a warm start: U of an earlier solution for the
+    same data, from which the loop goes on with V; by default the U that follows from V = 1/I. There are at most
+    `max_iter` scalings (pairs of half-steps). A column stops when its last half-step moved the data marginal by less
+    than `tol` of its mass, checked every `CHECK_EVERY` scalings; zero never stops early.
     """
     xp = backend.xp
     given = [x, y] if log_u is None else [x, y, log_u]

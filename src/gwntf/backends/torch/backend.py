@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import torch
 
 from gwntf.backends.forms import KernelForm
 from gwntf.backends.interchange import is_foreign, is_tensor
 from gwntf.backends.protocol import Answer, Backend, StackTransport
 from gwntf.backends.torch import namespace
-from gwntf.backends.torch.arrays import as_tensor, check_device, numpy_dtype, torch_dtype
+from gwntf.backends.torch.arrays import as_tensor, check_device, torch_dtype
 from gwntf.backends.torch.memory import Halving, is_out_of_memory, memory_error
 from gwntf.backends.torch.sparse import SparseRows
 from gwntf.core import Array, FloatArray
@@ -31,14 +32,7 @@ class TorchBackend(Backend):
     """torch tensors on one device; float32 unless float64 is requested.
 
     The size of a block of work depends on the device and the shape only; a block that does not fit in memory is halved.
-    Results are bitwise reproducible on one device with one version of torch.
-
-    Parameters
-    ----------
-    device : str
-        "cpu", "cuda" or "cuda:N".
-    precision : {"highest", "high"}
-        Whether products of float32 matrices on a GPU are computed in float32 or may use TF32.
+    Results are bitwise reproducible on one device with one version of torch. For the parameters see `get_backend`.
     """
 
     name = "torch"
@@ -81,7 +75,7 @@ class TorchBackend(Backend):
         return library.from_dlpack(values.to(as_tensor(given).device).contiguous())
 
     def dtype(self, values: Array) -> Any:
-        return numpy_dtype(values)
+        return np.dtype(str(values.dtype).removeprefix("torch."))
 
     def sparse(self, matrix: Any, dtype: Any) -> SparseRows:
         return SparseRows(matrix.tocsr(), torch_dtype(dtype), self.device)
@@ -90,7 +84,8 @@ class TorchBackend(Backend):
     def session(self, given: Any) -> Iterator[None]:
         """Select device and precision, and turn out-of-memory errors into `DeviceMemoryError`."""
         try:
-            with torch.no_grad(), _on(self.device), _precision(self.device, self.precision):
+            device = nullcontext() if self.device.type == "cpu" else torch.cuda.device(self.device)
+            with torch.no_grad(), device, _precision(self.device, self.precision):
                 yield
         except RuntimeError as error:
             if not is_out_of_memory(error):
@@ -167,10 +162,6 @@ def _block_entries(device: Any) -> int:
         return _CPU_ENTRIES
     memory = torch.cuda.get_device_properties(device).total_memory
     return int(min(_CUDA_ENTRIES, 2 ** ((memory // _BYTES_PER_ENTRY).bit_length() - 1)))
-
-
-def _on(device: Any) -> AbstractContextManager[Any]:
-    return nullcontext() if device.type == "cpu" else torch.cuda.device(device)
 
 
 @contextmanager
