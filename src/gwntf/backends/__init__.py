@@ -10,19 +10,3 @@ from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, NearFar
 from gwntf.backends.interchange import is_foreign, to_host
 from gwntf.backends.protocol import Backend, StackTask, StackTransport
 from gwntf.backends.registry import BACKENDS, PRECISIONS, get_backend
-
-__all__ = [
-    "BACKENDS",
-    "PRECISIONS",
-    "Backend",
-    "DenseForm",
-    "ExponentialForm",
-    "KernelForm",
-    "NearFarForm",
-    "SeparableForm",
-    "StackTask",
-    "StackTransport",
-    "get_backend",
-    "is_foreign",
-    "to_host",
-]

@@ -6,15 +6,3 @@ graphs.
 
 from gwntf.clustering.graph_cut import choose_graph, clearest, cut, modularity, start_from_cut
 from gwntf.clustering.labels import ASSIGN_LABELS, assign, check_clusters, nearest_label
-
-__all__ = [
-    "ASSIGN_LABELS",
-    "assign",
-    "check_clusters",
-    "choose_graph",
-    "clearest",
-    "cut",
-    "modularity",
-    "nearest_label",
-    "start_from_cut",
-]

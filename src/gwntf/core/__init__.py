@@ -19,22 +19,3 @@ from gwntf.core.errors import (
     UnevenSamplesWarning,
 )
 from gwntf.core.types import Array, FloatArray, Relaxation, Status
-
-__all__ = [
-    "Array",
-    "CoarseKernelWarning",
-    "DataError",
-    "DeviceMemoryError",
-    "DisconnectedGraphWarning",
-    "EmptyComponentWarning",
-    "FileWriteError",
-    "FloatArray",
-    "GwntfError",
-    "GwntfWarning",
-    "InputError",
-    "MissingLibraryError",
-    "ModelFileError",
-    "Relaxation",
-    "Status",
-    "UnevenSamplesWarning",
-]

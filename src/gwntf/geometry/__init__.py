@@ -21,35 +21,3 @@ from gwntf.geometry.graph import GRAPH_WEIGHTS, SampleGraph, check_graph, cut_gr
 from gwntf.geometry.kernels import DenseKernel, Kernel, NearFarKernel, SeparableKernel, build_kernel
 from gwntf.geometry.near_far import NearFarCost, Points, near_far_parts, near_pairs
 from gwntf.geometry.ties import SampleTies, Ties, TrainingSamples
-
-__all__ = [
-    "COSTS_OF_SLICES",
-    "GRAPH_METRICS",
-    "GRAPH_WEIGHTS",
-    "NAMED_COSTS",
-    "Cost",
-    "CostSpec",
-    "DenseKernel",
-    "GraphMetric",
-    "Kernel",
-    "NearFarCost",
-    "NearFarKernel",
-    "Points",
-    "SampleGraph",
-    "SampleTies",
-    "SeparableCost",
-    "SeparableKernel",
-    "Ties",
-    "TrainingSamples",
-    "build_kernel",
-    "check_cost",
-    "check_costs",
-    "check_graph",
-    "cut_graph",
-    "grid_cost",
-    "near_far_parts",
-    "near_pairs",
-    "neighbor_graph",
-    "resolve_cost",
-    "resolve_costs",
-]

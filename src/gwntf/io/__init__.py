@@ -6,5 +6,3 @@ May import `transport` and everything below it. Start with `atomic`, which write
 
 from gwntf.io.atomic import atomic_path, remove_leftovers
 from gwntf.io.documents import Record, Records, fingerprint, read_document, write_document
-
-__all__ = ["Record", "Records", "atomic_path", "fingerprint", "read_document", "remove_leftovers", "write_document"]

@@ -7,5 +7,3 @@ May import `geometry`, `data`, `backends` and `core`, and handles arrays only th
 from gwntf.transport.fibers import TransportLimits, transport_mode
 from gwntf.transport.scaling import Scaled, scale
 from gwntf.transport.terms import plan_terms, positive, ratio_and_kl
-
-__all__ = ["Scaled", "TransportLimits", "plan_terms", "positive", "ratio_and_kl", "scale", "transport_mode"]
