@@ -31,7 +31,7 @@ def assign(
     """Label the rows of an embedding.
 
     "kmeans" takes them as they are (the paper's labelling). "discretize" and "cluster_qr" normalise the
-    rows, take the leading left singular vectors and rotate them to labels, which holds up better with many
+    rows, take the leading left singular vectors and rotate them to labels, which is better with many
     clusters. One thread: several would add up in whichever order they end.
     """
     with threadpool_limits(1):

@@ -87,5 +87,5 @@ _MESSAGES = {
         "The factors left the range of the number type and the last finite ones were kept: use "
         "update='mm', a smaller `graph_reg`, or float64 data."
     ),
-    Status.STOPPED: "It was asked to stop: by a callback, or after the batch of a `partial_fit`.",
+    Status.STOPPED: "It was stopped by a callback, or after the batch of a `partial_fit`.",
 }

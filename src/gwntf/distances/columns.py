@@ -107,7 +107,7 @@ class Distance:
     def _exact(self, x: FloatArray, y: FloatArray, cost: FloatArray) -> float:
         """Eq. 2 by POT: linear programming, or L-BFGS-B where both marginals are relaxed.
 
-        W(s x, s y) = s W(x, y), so that the solvers always see a mass of about one.
+        W(s x, s y) = s W(x, y), so that the solvers always get a mass of about one.
         """
         import ot
 

@@ -216,7 +216,7 @@ def objective(
     Returns
     -------
     ObjectiveTerms
-        ``.total`` is F; ``.modes[n]`` holds the transport, data and model parts of axis n.
+        ``.total`` is F; ``.modes[n]`` has the transport, data and model parts of axis n.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Costs between the entries of a mode, the kernels that follow from them, and the graph on the samples.
 
 May import `data`, `backends` and `core`. Start with `costs`, then `kernels` (objects that apply themselves); `near_far`
-and its kernel are for modes too long for all pairs, `graph` stands alone, and `ties` joins new samples to it.
+and its kernel are for modes too long for all pairs, `graph` is independent of these; `ties` joins new samples to it.
 """
 
 from gwntf.geometry.costs import (

@@ -54,7 +54,7 @@ def cut_graph(
     The halo of a block maps other blocks to those of their rows that are neighbours, in the order of the columns.
     """
     starts = np.array([part.start for part in slices])
-    graphs, wanted = [], []
+    graphs, halos = [], []
     for part in slices:
         rows = graph[part].tocoo()
         size = part.stop - part.start
@@ -67,8 +67,8 @@ def cut_graph(
         degree = np.asarray(graph[part].sum(axis=1)).reshape(-1, 1)
         graphs.append(SampleGraph(float(weight), matrix.astype(dtype), degree.astype(dtype), edges))
         source = np.searchsorted(starts, others, side="right") - 1
-        wanted.append({int(k): others[source == k] - starts[k] for k in np.unique(source)})
-    return graphs, wanted
+        halos.append({int(k): others[source == k] - starts[k] for k in np.unique(source)})
+    return graphs, halos
 
 
 def neighbor_graph(
@@ -92,7 +92,7 @@ def neighbor_graph(
         Which samples are near: see `features`. Estimators scale samples first (`sample_norm`), which matters to
         "euclidean" and to callables.
     missing : {"error", "ignore"}
-        Whether NaN, or the mask of a masked array, is an error or says that an entry was not observed; pairs are
+        Whether NaN, or the mask of a masked array, is an error or marks an entry that was not observed; pairs are
         then compared on what both have.
 
     Returns
@@ -149,7 +149,7 @@ def check_graph(graph: Any, n_samples: int) -> csr_array:
 
 
 def _tidy(graph: csr_array) -> csr_array:
-    """Drop self-loops (they add nothing to the penalty) and stored zeros; short indices, as scikit-learn wants."""
+    """Drop self-loops (they add nothing to the penalty) and stored zeros; use int32 indices if possible."""
     coo = graph.tocoo()
     keep = (coo.row != coo.col) & (coo.data != 0)
     short = np.int32 if max(coo.nnz, *graph.shape) < 2**31 else np.int64

@@ -33,6 +33,8 @@ _BLOCK_ENTRIES = 2**22
 class Kernel(ABC):
     """A nonnegative linear map between the data side (rows) and the model side (columns) of a mode."""
 
+    _form: Any  # the result of `form`, a cached property of every subclass
+
     def __init__(self, size: int, shift: float, whole: bool, dtype: Any) -> None:
         self.size = size  # length of the fibers
         # s: `matmul` and `form` have exp(s) K, so that its smallest entry is a normal number; `log_matmul` has K itself
@@ -56,10 +58,8 @@ class Kernel(ABC):
     def _at(self, dtype: Any) -> Self:
         """Build the same kernel in another precision."""
 
-    _form: Any
-
     def form(self) -> KernelForm:
-        """Return the kernel as compiled code takes it; subclasses have it as the cached property `_form`."""
+        """Return the kernel as compiled code takes it."""
         form: KernelForm = self._form
         return form
 
@@ -207,10 +207,10 @@ class NearFarKernel(Kernel):
 
     @cached_property
     def _placed(self) -> tuple[Array, Array, Array, Array]:
-        """Far field (shelves, slots, shelves), element of each slot, slot of each element, and the near pairs.
+        """Far field (bins, slots, bins), element of each slot, slot of each element, and the near pairs.
 
-        A cluster lies on a shelf, or on several if it has more than twice the mean size, so that all shelves have the
-        same width and one product serves all of them; in an empty slot the far field is zero.
+        A cluster is one bin, or several if it has more than twice the mean size, so that all bins have the same number
+        of slots and one batched product computes all of them; in an empty slot the far field is zero.
         """
         backend, cost = self._backend, self._cost
         sizes = np.diff(cost.bounds)
@@ -218,14 +218,14 @@ class NearFarKernel(Kernel):
         counts = -(-sizes // width)
         first = np.concatenate([[0], np.cumsum(counts)])
         slot = first[:-1][cost.cluster] * width + np.arange(self.size) - cost.bounds[cost.cluster]
-        shelves, cluster_of = int(first[-1]), np.repeat(np.arange(len(sizes)), counts)
-        field = np.zeros((shelves * width, shelves))
+        bins, cluster_of = int(first[-1]), np.repeat(np.arange(len(sizes)), counts)
+        field = np.zeros((bins * width, bins))
         field[slot] = self._field[:, cluster_of]
-        element = np.zeros(shelves * width, np.int64)
+        element = np.zeros(bins * width, np.int64)
         element[slot] = cost.order
         back = np.argsort(cost.order)
         return (
-            backend.asarray(field.reshape(shelves, width, shelves), self._dtype),
+            backend.asarray(field.reshape(bins, width, bins), self._dtype),
             backend.asarray(element),
             backend.asarray(slot[back]),
             backend.sparse(csr_array(self._excess[back][:, back]), self._dtype),

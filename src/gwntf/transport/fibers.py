@@ -44,7 +44,7 @@ def transport_mode(
 
     For the kernel, the relaxation and the limits see `scaling.scale`. ``share * Psi_n`` is added to `marginal`; with
     share = 1 / number of transported modes it collects Psi_bar. `log_u` is a tensor to which log U is written for the
-    next call, which starts from it if `warm`; None stores nothing. The result are the terms of W, see `plan_terms`,
+    next call, which starts from it if `warm`; None stores nothing. The result is the terms of W, see `plan_terms`,
     summed over the fibers with the same indices on the axes before the mode, (3, I_1 * ... * I_{n-1}) in float64.
     """
     shape = split_shape(data.shape, mode)

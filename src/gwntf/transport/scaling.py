@@ -101,8 +101,8 @@ def _scale_without_waiting(
         accurate[some] = accurate[some] | fits
     lost = xp.full_like(x[0, :], math.nan)
     none = xp.full_like(x, -math.inf)
-    anew = xp.where(x > 0, xp.zeros_like(x), none)
-    scalings = (xp.where(full, xp.where(accurate, logs, anew), none) for logs in solved[:2])
+    restart = xp.where(x > 0, xp.zeros_like(x), none)
+    scalings = (xp.where(full, xp.where(accurate, logs, restart), none) for logs in solved[:2])
     marginals = (xp.where(full, xp.where(accurate, mass, lost), xp.zeros_like(mass)) for mass in solved[2:])
     return Scaled(*scalings, *marginals)
 
