@@ -25,7 +25,7 @@ from sklearn.preprocessing import Normalizer
 from benchmarks.harness import RESULTS, machine
 from benchmarks.report import DOCS, replace_between
 from gwntf import GWNTF
-from gwntf.clustering.graph_choice import choose_graph
+from gwntf.clustering.graph_cut import choose_graph
 from gwntf.core import FloatArray
 from gwntf.data import as_data
 from gwntf.datasets import load_coil20, load_digits_tensor

@@ -8,8 +8,7 @@ from scipy.ndimage import gaussian_filter
 from scipy.sparse import csr_array
 
 from gwntf import GWNTF
-from gwntf.clustering.graph_choice import _clear_winner, choose_graph
-from gwntf.clustering.graph_cut import modularity
+from gwntf.clustering.graph_cut import _clear_winner, choose_graph, modularity
 from gwntf.data import DataTensor
 from gwntf.datasets import load_digits_tensor
 from gwntf.experiments import find_table, load_table

@@ -21,7 +21,7 @@ from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, InputError, ModelFi
 from gwntf.estimators.files import FITTED, KNOWN, PERHAPS
 from gwntf.estimators.records import SESSION
 from gwntf.io.container import MAX_HEADER, read_container, write_container
-from gwntf.io.values import Packer, Unpacker
+from gwntf.io.documents import Packer, Unpacker
 from tests.backends import needs_torch
 
 FIXTURE = Path(__file__).parent / "files" / "model-v1.gwntf"

@@ -1,30 +1,12 @@
 """Where the arithmetic runs.
 
-May import `core` only. Start with `protocol` and `numpy_backend`. A backend supplies an array namespace and
-the few things that namespaces leave open (`protocol`); `numpy_backend` is the reference that every other
-backend is compared with, `cpu` compiles the scaling loop with numba, `torch` also runs on GPUs. A library such as numba
-or torch is imported in its own backend folder and nowhere else; `interchange` knows arrays of others without importing
-their library.
+May import `core` only. Start with `protocol`, the interface: an array namespace and what namespaces leave open.
+`numpy_backend` is the reference that every other backend is compared with, `cpu` compiles the scaling loop with numba,
+`torch` also runs on GPUs. A library such as numba or torch is imported in its own backend folder and nowhere else;
+`interchange` recognises arrays of others without importing their library.
 """
 
 from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, LineForm, NearFarForm, SeparableForm
 from gwntf.backends.interchange import is_foreign, to_host
 from gwntf.backends.protocol import Backend, StackTask, StackTransport
 from gwntf.backends.registry import BACKENDS, PRECISIONS, get_backend
-
-__all__ = [
-    "BACKENDS",
-    "PRECISIONS",
-    "Backend",
-    "DenseForm",
-    "ExponentialForm",
-    "KernelForm",
-    "LineForm",
-    "NearFarForm",
-    "SeparableForm",
-    "StackTask",
-    "StackTransport",
-    "get_backend",
-    "is_foreign",
-    "to_host",
-]

@@ -29,16 +29,13 @@ class SeparableForm(NamedTuple):
 class NearFarForm(NamedTuple):
     """A symmetric kernel of clusters: a far field between all pairs, corrected at near ones."""
 
-    # (P,) int64 array: Which element is at each place; places are sorted by cluster, -1 fills a cluster up to a
-    # multiple of four
+    # (P,) int64 array: element at each place; places are sorted by cluster, -1 pads a cluster to a multiple of four
     order: Array
-    bounds: Array  # (C + 1,) int64 array: Where each cluster begins; C is a multiple of four
-    # (P, C) array: E: the far field between i and j is E[i, cluster of j] * E[j, cluster of i]; zero where there is
-    # no element
+    bounds: Array  # (C + 1,) int64 array: where each cluster begins; C is a multiple of four
+    # (P, C) array E: the far field between i and j is E[i, cluster of j] * E[j, cluster of i]; zero at padded places
     field: Array
-    transposed: Array  # (C, P) array: The same in rows of the transpose
-    # starts, neighbors, excess: The near pairs as a sparse matrix in rows: what K has above the far field
-    starts: Array
+    transposed: Array  # (C, P) array: the transpose of E, in rows
+    starts: Array  # starts, neighbors, excess: K minus the far field at near pairs, as a sparse matrix in rows
     neighbors: Array
     excess: Array
 

@@ -1,33 +1,28 @@
 """The reference backend: plain NumPy, written to be read."""
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from gwntf.backends.forms import KernelForm
-from gwntf.backends.interchange import as_given, to_host
-from gwntf.backends.protocol import Answer, RowStep, StackTransport
+from gwntf.backends.interchange import is_tensor, to_host
+from gwntf.backends.protocol import Backend
 from gwntf.core import FloatArray
 
 _TILE_ENTRIES = 2**17
 _TILE_COLUMNS = 512
-_BLOCK_ENTRIES = 2**18
 
 
-class NumpyBackend:
+class NumpyBackend(Backend):
     """NumPy arrays, SciPy sparse matrices."""
 
     name = "numpy"
     long_fibers = 1000
-    recording = False
-    fused_kl: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]] | None = None
     xp: Any = np
-    default_dtype = None
-    block_entries = _BLOCK_ENTRIES
+    block_entries = 2**18
 
     def asarray(self, values: Any, dtype: Any = None) -> NDArray[Any]:
         return np.ascontiguousarray(to_host(values), dtype=dtype)
@@ -36,7 +31,11 @@ class NumpyBackend:
         return np.asarray(values)
 
     def as_given(self, values: FloatArray, given: Any) -> Any:
-        return as_given(values, given)
+        if not is_tensor(given):
+            return values
+        from gwntf.backends.torch.arrays import as_tensor
+
+        return as_tensor(values).to(given.device)
 
     def dtype(self, values: FloatArray) -> np.dtype[Any]:
         return values.dtype
@@ -47,20 +46,6 @@ class NumpyBackend:
     def quiet(self) -> AbstractContextManager[Any]:
         return np.errstate(all="ignore")
 
-    def session(self, given: Any) -> AbstractContextManager[Any]:  # noqa: ARG002
-        return nullcontext()
-
-    def stack_transport(
-        self,
-        form: Callable[[], KernelForm],  # noqa: ARG002
-        length: int,  # noqa: ARG002
-        columns: int,  # noqa: ARG002
-    ) -> StackTransport | None:
-        return None
-
-    def row_step(self, other: FloatArray) -> RowStep | None:  # noqa: ARG002
-        return None
-
     def zeros(self, shape: Sequence[int], like: FloatArray) -> FloatArray:
         return np.zeros(shape, like.dtype)
 
@@ -70,19 +55,8 @@ class NumpyBackend:
         sums: FloatArray = csc_array((weights, index, np.arange(count + 1)), shape=(size, count)) @ rows
         return sums
 
-    def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
-        return [function(block) for block in blocks]
-
     def numbers(self, values: Sequence[Any]) -> FloatArray:
         return np.array(values, dtype=np.float64)
-
-    def recorded(
-        self,
-        function: Callable[..., tuple[Any, ...]],
-        kernels: Sequence[tuple[Callable[[], KernelForm], int]],
-        entries: int,
-    ) -> None:
-        """Return None: there is nothing to gain."""
 
     def tile_columns(self, length: int) -> int:
         return max(_TILE_COLUMNS, _TILE_ENTRIES // length)

@@ -18,7 +18,7 @@ def get_backend(name: str, *, device: str | None = None, precision: str = "highe
     Parameters
     ----------
     name : {"auto", "numpy", "cpu", "torch"}
-        "auto" is torch where a device is asked for or the data are a tensor or on a device; otherwise the compiled
+        "auto" is torch where a device is given or the data are a tensor or on a device; otherwise the compiled
         backend where numba is installed, else the reference.
     device : str, optional
         For torch: "cpu", "cuda" or "cuda:N"; by default that of the data.

@@ -1,20 +1,39 @@
-"""Cutting a graph into clusters: the cut itself, how clear it is, better cuts nearby, and a start of the factors."""
+"""Cutting a graph into clusters, initial factors from a cut, and choosing a graph metric without labels.
 
+For the choice each candidate's graph is cut into clusters; the modularity of the cut measures how clearly the graph
+falls into them. It cannot separate metrics whose modularities are close, so the first candidate is kept unless another
+one is better by a clear margin. For images the first is the orientation of their edges; for samples with one axis it is
+the cosine, because the order of their entries may mean nothing.
+"""
+
+import logging
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.cluster import spectral_clustering
+from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray
+from gwntf.data import DataTensor
+from gwntf.geometry import neighbor_graph
+
+_log = logging.getLogger(__name__)
 
 Labels = NDArray[np.int_]
 
 _BACKGROUND = 0.05
 _SWEEPS = 100
+
+IMAGES = {"orientation": 0.0, "orientation-coarse": 0.005, "orientation-fine": 0.005, "cosine": 0.02}
+ROWS = {"cosine": 0.0, "gradient": 0.02, "wasserstein": 0.02}
+"""Candidates for samples with two axes or more, and with one: by how much each has to lead the first."""
+
+_SEEDS, _DEVIATIONS = 3, 3.0
 
 
 def cut(graph: csr_array, n_clusters: int, random_state: Any) -> Labels:
@@ -92,7 +111,7 @@ def _best_cluster(graph: csr_array, labels: Labels, sample: int, expected: Float
 
 
 def start_from_cut(labels: Labels, shape: tuple[int, ...], rank: int, rng: np.random.RandomState) -> list[FloatArray]:
-    """Random factors whose components are dealt out to the clusters in turn.
+    """Random factors whose components are assigned to the clusters in turn.
 
     A sample has full weight in the components of its cluster and a twentieth of it in all others, which the
     data may raise again.
@@ -102,3 +121,37 @@ def start_from_cut(labels: Labels, shape: tuple[int, ...], rank: int, rng: np.ra
     own = (labels % clusters)[:, None] == np.arange(rank) % clusters
     weight = own * (rng.random_sample(own.shape) + 0.5) + _BACKGROUND * (rng.random_sample(own.shape) + 1e-3)
     return [weight, *others]
+
+
+def choose_graph(
+    tensor: DataTensor, n_neighbors: int, weight: str, n_clusters: int, random_state: Any
+) -> tuple[str, csr_array, dict[str, float]]:
+    """Return the metric of the clearest graph, that graph, and the modularity of every candidate.
+
+    Where entries are missing, or the data are sparse, only the cosine can be measured.
+    """
+    leads = {"cosine": 0.0}
+    if tensor.complete and not tensor.sparse:
+        leads = IMAGES if sum(size > 1 for size in tensor.shape[1:]) > 1 else ROWS
+    graphs = {name: neighbor_graph(tensor, n_neighbors, weight=weight, metric=name) for name in leads}
+    rng = check_random_state(random_state)
+    seeds = [int(seed) for seed in rng.randint(np.iinfo(np.int32).max, size=_SEEDS)]
+    values = {
+        name: [modularity(graph, cut(graph, n_clusters, seed)) for seed in seeds] for name, graph in graphs.items()
+    }
+    clarity = {name: float(np.mean(found)) for name, found in values.items()}
+    name = _clear_winner(values, leads)
+    _log.info("graph metric %s; modularity %s", name, clarity)
+    return name, graphs[name], clarity
+
+
+def _clear_winner(values: Mapping[str, list[float]], leads: Mapping[str, float]) -> str:
+    """Return the best of the first name and those that beat it by their lead and by three deviations."""
+    first, *others = values
+    clear = [first]
+    for name in others:
+        ahead = np.mean(values[name]) - np.mean(values[first])
+        noise = _DEVIATIONS * float(np.hypot(np.std(values[name]), np.std(values[first])))
+        if ahead > max(leads[name], noise):
+            clear.append(name)
+    return max(clear, key=lambda name: float(np.mean(values[name])))

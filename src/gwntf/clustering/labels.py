@@ -11,14 +11,13 @@ from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray, InputError
-from gwntf.geometry.neighbors import nearest_of
-from gwntf.geometry.pairwise import near_one
+from gwntf.geometry.neighbors import near_one, nearest_of
 
 ASSIGN_LABELS = ("kmeans", "discretize", "cluster_qr")
 
 
 def check_clusters(n_clusters: int, n_samples: int, n_components: int, how: str) -> None:
-    """Check that so many clusters can be told apart."""
+    """Check the number of clusters."""
     if n_clusters > n_samples:
         raise InputError("n_clusters", str(n_clusters), f"at most the number of samples, {n_samples}")
     if how != "kmeans" and n_clusters > n_components:
@@ -32,7 +31,7 @@ def assign(
     """Label the rows of an embedding.
 
     "kmeans" takes them as they are (the paper's labelling). "discretize" and "cluster_qr" normalise the
-    rows, take the leading left singular vectors and rotate them to labels, which holds up better with many
+    rows, take the leading left singular vectors and rotate them to labels, which is better with many
     clusters. One thread: several would add up in whichever order they end.
     """
     with threadpool_limits(1):

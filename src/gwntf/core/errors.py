@@ -1,10 +1,14 @@
-"""Errors of the library: each names the argument, what was given and what is allowed."""
+"""Errors and warnings of the library.
+
+An error names the argument, what was given and what is allowed. A warning says what was found and what to change, once
+per fit; a fit that has not converged warns with scikit-learn's `ConvergenceWarning`.
+"""
 
 from __future__ import annotations
 
 
 class GwntfError(Exception):
-    """Base of every error that the library raises on purpose.
+    """Base of every error of the library.
 
     Examples
     --------
@@ -63,7 +67,7 @@ class DeviceMemoryError(GwntfError, MemoryError):
 
 
 class DataError(GwntfError, OSError):
-    """A data file that is not there, could not be had, or is not what it should be.
+    """A data file that does not exist, could not be downloaded, or is invalid.
 
     Examples
     --------
@@ -108,3 +112,31 @@ class FileWriteError(GwntfError, OSError):
 
     def __str__(self) -> str:
         return str(self.strerror)
+
+
+class GwntfWarning(UserWarning):
+    """Base of every warning of the library, except those on convergence.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gwntf import GwntfWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", GwntfWarning)  # fits in this block do not warn
+    """
+
+
+class EmptyComponentWarning(GwntfWarning):
+    """Components that have no mass."""
+
+
+class DisconnectedGraphWarning(GwntfWarning):
+    """A graph with isolated samples, or with more connected components than clusters."""
+
+
+class CoarseKernelWarning(GwntfWarning):
+    """A long mode for which no near-far kernel was exact enough, so that all pairs are stored."""
+
+
+class UnevenSamplesWarning(GwntfWarning):
+    """Samples, not scaled, of which half are too light to count."""

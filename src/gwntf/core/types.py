@@ -1,12 +1,91 @@
-"""Type names used throughout."""
+"""Types used throughout: arrays, the parameters of the transport problem, and why a fit stopped."""
 
+import math
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gwntf.core.errors import InputError
+
 Array: TypeAlias = Any
-"""An array of whatever engine is at work: a NumPy array, a torch tensor."""
+"""An array of the backend in use: a NumPy array or a torch tensor."""
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 """A NumPy array of float32 or float64."""
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """Weights lam, alpha and beta of the transport cost W of Eq. 3 with relaxed marginals.
+
+    W(x, y) = min_T <C, T> + reg * sum T log T + alpha KL(T1 | x) + beta KL(T'1 | y), with reg = 1/lam.
+    """
+
+    reg: float  # entropic weight 1/lam, positive and finite
+    reg_m_data: float  # alpha, positive; inf makes that marginal exact
+    reg_m_model: float  # beta, likewise
+
+    def __post_init__(self) -> None:
+        if not (self.reg > 0 and math.isfinite(self.reg)):
+            raise InputError("reg", repr(self.reg), "a positive finite number")
+        for name in ("reg_m_data", "reg_m_model"):
+            value = getattr(self, name)
+            if not value > 0:
+                raise InputError(name, repr(value), "a positive number, or inf for an exact marginal")
+
+    @property
+    def phi(self) -> float:
+        """Exponent of the data side, lam*alpha / (lam*alpha + 1)."""
+        return _exponent(self.reg_m_data, self.reg)
+
+    @property
+    def psi(self) -> float:
+        """Exponent of the model side, lam*beta / (lam*beta + 1)."""
+        return _exponent(self.reg_m_model, self.reg)
+
+
+def _exponent(reg_m: float, reg: float) -> float:
+    return 1.0 if math.isinf(reg_m) else reg_m / (reg_m + reg)
+
+
+class Status(Enum):
+    """Reason for the end of the outer loop; `message` says what to change.
+
+    Examples
+    --------
+    >>> from gwntf import Status
+    >>> Status("converged").message
+    'The objective changed by less than `tol`.'
+    """
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    ROSE = "rose"
+    DIVERGED = "diverged"
+    STOPPED = "stopped"
+
+    @property
+    def message(self) -> str:
+        """One sentence for a person."""
+        return _MESSAGES[self]
+
+
+_MESSAGES = {
+    Status.CONVERGED: "The objective changed by less than `tol`.",
+    Status.MAX_ITER: (
+        "The iteration limit came before the objective settled: raise `max_iter`, or `tol` if the "
+        "factors are good enough."
+    ),
+    Status.ROSE: (
+        "The objective rose. With update='mm' this means that the transports were solved too loosely: "
+        "raise `transport_max_iter`. The other update rules give no guarantee: use update='mm'."
+    ),
+    Status.DIVERGED: (
+        "The factors left the range of the number type and the last finite ones were kept: use "
+        "update='mm', a smaller `graph_reg`, or float64 data."
+    ),
+    Status.STOPPED: "It was stopped by a callback, or after the batch of a `partial_fit`.",
+}

@@ -1,13 +1,17 @@
 """The paper's Wasserstein distances as plain functions of arrays.
 
-May import `solvers` and everything below it. Start with `vectors` (Eq. 2 and 3), then `arrays`
-(Definitions 1 and 2) and `objective` (F itself); `columns` and `plans` are what they stand on.
+May import `solver` and everything below it. Start with `functions` (Eq. 2 and 3, Definitions 1 and 2, the objective);
+`columns` is what they are based on.
 """
 
-from gwntf.distances.arrays import wasserstein_matrix_distance, wasserstein_tensor_distance
 from gwntf.distances.columns import Distance
-from gwntf.distances.objective import objective
-from gwntf.distances.vectors import entropic_wasserstein_distance, wasserstein_distance
+from gwntf.distances.functions import (
+    entropic_wasserstein_distance,
+    objective,
+    wasserstein_distance,
+    wasserstein_matrix_distance,
+    wasserstein_tensor_distance,
+)
 
 __all__ = [
     "Distance",

@@ -1,4 +1,4 @@
-"""Transport between matching columns of two matrices: the one computation behind every distance here."""
+"""Transport between matching columns of two matrices, on which every distance here is based, and its plans."""
 
 import math
 import warnings
@@ -9,16 +9,45 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gwntf.backends import get_backend
 from gwntf.core import FloatArray, InputError, Relaxation
-from gwntf.distances.plans import Plans
-from gwntf.geometry import Cost, build_kernel
+from gwntf.geometry import Cost, Kernel, build_kernel
 from gwntf.transport import Scaled, TransportLimits, plan_terms, ratio_and_kl, scale
 
 _SAME_MASS = 1e-6
 
 
 @dataclass(frozen=True)
+class Plans:
+    """Plans T = diag(u) K diag(v) with K = exp(-C / reg - 1), one for every pair of columns."""
+
+    cost: Cost  # C, shared by all columns
+    reg: float  # 1/lam
+    kernel: Kernel  # K
+    scaled: Scaled  # log U, log V and the marginals Phi = T1 and Psi = T'1
+
+    def total(self) -> FloatArray:
+        """Sum of the plans of all columns, (I, I): rows are entries of the data, columns entries of the model."""
+        matrix = _matrix(self.cost)
+        log_kernel = -matrix / self.reg - 1
+        summed = np.zeros(matrix.shape)
+        for log_u, log_v in zip(self.scaled.log_u.T, self.scaled.log_v.T, strict=True):
+            summed += np.exp(log_u[:, None] + log_kernel + log_v[None, :])
+        return summed
+
+    def mean_places(self, places: FloatArray) -> FloatArray:
+        """Mean place to which the mass of every entry goes, Tp / T1, (I, M); NaN where there is no mass.
+
+        `places` is p, the nonnegative place of every entry, (I,). No plan is formed: it is u (K (v p)) / Phi on
+        logarithms.
+        """
+        with get_backend("numpy").quiet():
+            arrived = self.kernel.log_matmul(self.scaled.log_v + np.log(places)[:, None])
+            means: FloatArray = np.exp(self.scaled.log_u + arrived - np.log(self.scaled.data_marginal))
+        return means
+
+
+@dataclass(frozen=True)
 class Distance:
-    """What kind of distance: exact where `reg` is zero, balanced where a marginal weight is infinite.
+    """A kind of distance: exact where `reg` is zero, balanced where a marginal weight is infinite.
 
     Examples
     --------
@@ -40,10 +69,7 @@ class Distance:
         if not 0 <= self.reg < math.inf:
             raise InputError("reg", repr(self.reg), "a positive number, or 0 for the exact distance")
         TransportLimits(self.max_iter, self.tol)
-        for name in ("reg_m_data", "reg_m_model"):
-            if not getattr(self, name) > 0:
-                allowed = "a positive number, or inf for an exact marginal"
-                raise InputError(name, repr(getattr(self, name)), allowed)
+        Relaxation(self.reg or 1.0, self.reg_m_data, self.reg_m_model)
         if self.reg == 0 and math.isinf(self.reg_m_data) != math.isinf(self.reg_m_model):
             given = f"reg_m_data={self.reg_m_data}, reg_m_model={self.reg_m_model}"
             allowed = "both inf or both finite in the exact distance"
@@ -51,7 +77,7 @@ class Distance:
 
     @property
     def balanced(self) -> bool:
-        """Whether both marginals are held."""
+        """Whether both marginals are exact."""
         return math.isinf(self.reg_m_data) and math.isinf(self.reg_m_model)
 
     def between_columns(self, X: FloatArray, Y: FloatArray, cost: Cost, *, name: str = "Y") -> FloatArray:
@@ -60,7 +86,7 @@ class Distance:
         if self.balanced:
             Y = _same_mass(X, Y, name)
         if self.reg == 0:
-            matrix = cost if isinstance(cost, np.ndarray) else cost.to_matrix()
+            matrix = _matrix(cost)
             return np.array([self._exact(x, y, matrix) for x, y in zip(X.T, Y.T, strict=True)])
         solved = self.plans(X, Y, cost).scaled
         values: FloatArray = plan_terms(get_backend("numpy"), solved, X, Y, self._relaxation).sum(axis=0)
@@ -71,7 +97,7 @@ class Distance:
         backend = get_backend("numpy")
         kernel = build_kernel(cost, self.reg, backend, np.float64)
         solved = scale(backend, kernel, X, Y, self._relaxation, max_iter=self.max_iter, tol=self.tol)
-        self._warn_unless_settled(solved, Y, self._relaxation.psi)
+        self._warn_unless_converged(solved, Y, self._relaxation.psi)
         return Plans(cost, self.reg, kernel, solved)
 
     @property
@@ -81,7 +107,7 @@ class Distance:
     def _exact(self, x: FloatArray, y: FloatArray, cost: FloatArray) -> float:
         """Eq. 2 by POT: linear programming, or L-BFGS-B where both marginals are relaxed.
 
-        W(s x, s y) = s W(x, y), so that the solvers always see a mass of about one.
+        W(s x, s y) = s W(x, y), so that the solvers always get a mass of about one.
         """
         import ot
 
@@ -100,11 +126,11 @@ class Distance:
             plan = ot.unbalanced.lbfgsb_unbalanced(a, b, part, 0.0, weights, numItermax=10_000)
         value = (part * plan).sum()
         for weight, marginal, wanted in zip(weights, (plan.sum(axis=1), plan.sum(axis=0)), (a, b), strict=True):
-            with get_backend("numpy").quiet():  # a place that sends or receives nothing
+            with get_backend("numpy").quiet():  # entries without mass
                 value += weight * float(ratio_and_kl(np, marginal, wanted, axis=0)[1])
         return float(mass * value)
 
-    def _warn_unless_settled(self, solved: Scaled, Y: FloatArray, psi: float) -> None:
+    def _warn_unless_converged(self, solved: Scaled, Y: FloatArray, psi: float) -> None:
         """Compare the model marginal with what one more half-step would make of it."""
         if self.tol == 0:
             return
@@ -113,10 +139,10 @@ class Distance:
             after = np.exp(psi * (np.log(Y) - log_ku) + log_ku)
             moved = np.nansum(np.abs(after - solved.model_marginal), axis=0)
         if (moved > 100 * self.tol * solved.model_marginal.sum(axis=0)).any():
-            message = (
-                f"the scaling had not settled to tol={self.tol} after max_iter={self.max_iter}: raise max_iter or reg"
+            state = f"to tol={self.tol} after max_iter={self.max_iter}"
+            warnings.warn(
+                f"the scaling had not settled {state}: raise max_iter or reg", ConvergenceWarning, stacklevel=5
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=5)
 
 
 def _same_mass(X: FloatArray, Y: FloatArray, name: str) -> FloatArray:
@@ -128,3 +154,7 @@ def _same_mass(X: FloatArray, Y: FloatArray, name: str) -> FloatArray:
         raise InputError(name, given, "the same mass, or finite reg_m_data or reg_m_model")
     scaled: FloatArray = Y * (x / np.where(y > 0, y, 1))
     return scaled
+
+
+def _matrix(cost: Cost) -> FloatArray:
+    return cost if isinstance(cost, np.ndarray) else cost.to_matrix()

@@ -1,11 +1,11 @@
 """Costs between the entries of a mode, the kernels that follow from them, and the graph on the samples.
 
-May import `data`, `backends` and `core`. Start with `costs`, then `kernels` (objects that apply
-themselves); `near_far` and its kernel are for modes too long for all pairs, `graph` stands
-alone, and `ties` joins new samples to it.
+May import `data`, `backends` and `core`. Start with `costs`, then `kernels` (objects that apply themselves); `near_far`
+and its kernel are for modes too long for all pairs, `graph` is independent of these; `ties` joins new samples to it.
 """
 
 from gwntf.geometry.costs import (
+    COSTS_OF_SLICES,
     NAMED_COSTS,
     Cost,
     CostSpec,
@@ -16,41 +16,8 @@ from gwntf.geometry.costs import (
     resolve_cost,
     resolve_costs,
 )
-from gwntf.geometry.edge_weights import GRAPH_WEIGHTS
 from gwntf.geometry.features import GRAPH_METRICS, GraphMetric
-from gwntf.geometry.graph import SampleGraph, check_graph, cut_graph, neighbor_graph
-from gwntf.geometry.kernels import DenseKernel, Kernel, SeparableKernel, build_kernel
+from gwntf.geometry.graph import GRAPH_WEIGHTS, SampleGraph, check_graph, cut_graph, neighbor_graph
+from gwntf.geometry.kernels import DenseKernel, Kernel, NearFarKernel, SeparableKernel, build_kernel
 from gwntf.geometry.near_far import NearFarCost, Points, near_far_parts, near_pairs
-from gwntf.geometry.near_far_kernel import NearFarKernel
 from gwntf.geometry.ties import SampleTies, Ties, TrainingSamples
-
-__all__ = [
-    "GRAPH_METRICS",
-    "GRAPH_WEIGHTS",
-    "NAMED_COSTS",
-    "Cost",
-    "CostSpec",
-    "DenseKernel",
-    "GraphMetric",
-    "Kernel",
-    "NearFarCost",
-    "NearFarKernel",
-    "Points",
-    "SampleGraph",
-    "SampleTies",
-    "SeparableCost",
-    "SeparableKernel",
-    "Ties",
-    "TrainingSamples",
-    "build_kernel",
-    "check_cost",
-    "check_costs",
-    "check_graph",
-    "cut_graph",
-    "grid_cost",
-    "near_far_parts",
-    "near_pairs",
-    "neighbor_graph",
-    "resolve_cost",
-    "resolve_costs",
-]

@@ -13,24 +13,19 @@ from threadpoolctl import threadpool_limits
 from gwntf.core import FloatArray, InputError
 from gwntf.data import DataTensor, as_real_array, unfold
 from gwntf.geometry.near_far import NearFarCost
-from gwntf.geometry.pairwise import ObservedRows, distances_of, shared_distances
+from gwntf.geometry.neighbors import ObservedRows, distances_of, shared_distances
 
 CostFunction: TypeAlias = Callable[[DataTensor, int], FloatArray]
 
 
-@dataclass(frozen=True)
-class NamedCost:
-    """How to find a cost that has a name, and whether it compares slices of the data or knows their places alone."""
-
-    function: CostFunction
-    of_slices: bool
-
-
-NAMED_COSTS: dict[str, NamedCost] = {}
+NAMED_COSTS: dict[str, CostFunction] = {}
 """Costs that have a name; `named_cost` adds to them."""
 
+COSTS_OF_SLICES: set[str] = set()
+"""Names of those that compare slices of the data; the others depend on positions only."""
+
 COMPARED_COSTS = ("cosine", "euclidean")
-"""Costs between slices of the data that a near-far kernel can stand for."""
+"""Costs between slices of the data that a near-far kernel can approximate."""
 
 SAMPLE_MODE_LIMIT = 5000
 """With ``costs="auto"`` the sample mode is transported up to this many samples: its cost is N x N."""
@@ -41,8 +36,8 @@ class SeparableCost:
     """A cost over the cells of a grid that adds up over its axes.
 
     The cell (i, j, ...) of a grid of the given axes, last axis fastest, is at cost
-    ``axes[0][i, i'] + axes[1][j, j'] + ...`` from (i', j', ...). Its kernel is a Kronecker product and the
-    full matrix is never formed.
+    ``axes[0][i, i'] + axes[1][j, j'] + ...`` from (i', j', ...). Its kernel is a Kronecker product and the full matrix
+    is never formed.
 
     Parameters
     ----------
@@ -117,14 +112,16 @@ def grid_cost(size: int, power: int = 1) -> FloatArray:
 
 
 def named_cost(name: str, *, of_slices: bool = False) -> Callable[[CostFunction], CostFunction]:
-    """Give a cost a name that `costs` understands.
+    """Register a function as a named cost.
 
-    The function takes the data and a mode with more than one element, and returns the (I, I) matrix of that mode,
-    scaled to at most one. With `of_slices` it looks at the data; a pair of vectors has no such cost.
+    It takes the data and a mode with more than one element, and returns the (I, I) matrix of that mode, scaled to at
+    most one. With `of_slices` it compares slices of the data; a pair of vectors has no such cost.
     """
 
     def register(function: CostFunction) -> CostFunction:
-        NAMED_COSTS[name] = NamedCost(function, of_slices)
+        NAMED_COSTS[name] = function
+        if of_slices:
+            COSTS_OF_SLICES.add(name)
         return function
 
     return register
@@ -195,7 +192,7 @@ def resolve_cost(spec: CostSpec, tensor: DataTensor, mode: int) -> Cost | None:
     """Turn the specification of one mode into a cost."""
     if not isinstance(spec, str):
         return spec
-    return np.zeros((1, 1)) if tensor.shape[mode] == 1 else NAMED_COSTS[spec].function(tensor, mode)
+    return np.zeros((1, 1)) if tensor.shape[mode] == 1 else NAMED_COSTS[spec](tensor, mode)
 
 
 def check_cost(cost: Any, size: int, name: str) -> CostSpec:

@@ -1,16 +1,7 @@
-"""What a graph metric sees of a sample: rows whose distances say which samples are near.
+"""Features of samples: rows whose distances define which samples are near, for every graph metric.
 
-- "cosine": directions; "euclidean": the entries themselves.
-- "gradient": directions of the gradient's magnitude, taken along all axes of a sample after a slight blur. Light and
-  contrast leave edges where they are.
-- "orientation": square roots of how much edge of each of eight directions lies around each place, as rows of length
-  one. Places are as wide as a sixteenth of the image, so that a shape may bend, turn or move a little.
-- "orientation-coarse": the same for places twice as wide.
-- "orientation-fine": the same for every pixel on its own. It sees the finest detail and stands any light, but no move.
-- "wasserstein": the cumulative sums along every axis of a sample scaled to mass one. The L1 distance between two of
-  them is the transport distance of their fibers for the cost |i - j|, summed over the axes, where fibers have equal
-  masses.
-- A function of all samples that returns one row each.
+`docs/clustering.md` describes the metrics. The L1 distance between two rows of "wasserstein" is the transport distance
+of the samples' fibers for the cost |i - j|, summed over the axes, where fibers have equal masses.
 """
 
 from collections.abc import Callable
@@ -71,24 +62,24 @@ def sample_features(tensor: DataTensor, metric: GraphMetric, dtype: Any = None) 
 
 
 def block_features(block: Block, metric: str, several: bool = False, dtype: Any = None) -> Any:
-    """Return what a named metric sees of the samples of a block, some of them at a time.
+    """Return the features of the samples of a block under a named metric, computed for some of them at a time.
 
     If it is one of several blocks, rows always have the coordinate for rows of zeros.
     """
     parts = []
     for part, rows in block.wide_rows():
-        seen = rows if block.sparse else _seen(rows.reshape(-1, *block.shape[1:]), metric)
-        seen = seen if metric in ("euclidean", "wasserstein") else directions(seen, several)
-        parts.append((part, seen.astype(dtype or seen.dtype, copy=False)))
+        found = rows if block.sparse else _dense_features(rows.reshape(-1, *block.shape[1:]), metric)
+        found = found if metric in ("euclidean", "wasserstein") else directions(found, several)
+        parts.append((part, found.astype(dtype or found.dtype, copy=False)))
     if len(parts) == 1:
         return parts[0][1]
-    whole = np.zeros((block.shape[0], max(seen.shape[1] for _, seen in parts)), parts[0][1].dtype)
-    for part, seen in parts:
-        whole[part, : seen.shape[1]] = seen
+    whole = np.zeros((block.shape[0], max(found.shape[1] for _, found in parts)), parts[0][1].dtype)
+    for part, found in parts:
+        whole[part, : found.shape[1]] = found
     return whole
 
 
-def _seen(samples: FloatArray, metric: str) -> FloatArray:
+def _dense_features(samples: FloatArray, metric: str) -> FloatArray:
     if metric == "gradient":
         return _edges(samples).reshape(len(samples), -1)
     if metric in _PLACES:
@@ -97,7 +88,7 @@ def _seen(samples: FloatArray, metric: str) -> FloatArray:
 
 
 def check_metric(tensor: DataTensor, metric: GraphMetric) -> None:
-    """Refuse metrics that need every entry where some are missing, or not all are in memory."""
+    """Raise `InputError` for metrics that need every entry where some are missing, or not all are in memory."""
     given = "a callable" if callable(metric) else repr(metric)
     in_memory = tensor.sparse or tensor.dense_block is not None
     if not in_memory and not tensor.complete:

@@ -10,55 +10,51 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse
+from sklearn.preprocessing import normalize
 
 from gwntf.backends import Backend
 from gwntf.core import Array, FloatArray, InputError
-from gwntf.data import DataTensor, as_data, as_real_array
-from gwntf.geometry.edge_weights import GRAPH_WEIGHTS, SCALE_NEIGHBOR, Ends, edge_weights, observed_rows
+from gwntf.data import Block, DataTensor, as_data, as_real_array, pieces
 from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, check_metric, sample_features
-from gwntf.geometry.neighbors import nearest_rows, nearest_shared
-from gwntf.geometry.pairwise import NOISE, row_length
+from gwntf.geometry.neighbors import NOISE, ObservedRows, near_one, nearest_rows, nearest_shared, row_length
+
+GRAPH_WEIGHTS = ("binary", "cosine", "self-tuning")
+
+SCALE_NEIGHBOR = 7
+"""The neighbour whose distance is the scale of a sample."""
+
+_BATCH = 4096
 
 
 @dataclass(frozen=True)
 class SampleGraph:
     """The graph among some samples and their neighbours, with its weight mu in the objective."""
 
-    weight: float  # Mu, `graph_reg` of the public classes
-    # Sparse matrix of the backend, (n, n + h): Rows of V; its columns are these samples, then h neighbours in other
-    # blocks
-    matrix: Array
+    weight: float  # mu, `graph_reg` of the public classes
+    matrix: Array  # rows of V, sparse, (n, n + h): columns are these samples, then h neighbours in other blocks
     degree: Array  # (n, 1) array: d_i = sum_j V_ij
-    # (i, j, V_ij) for edges that begin at these samples, each edge of the graph once
-    edges: tuple[Array, Array, Array]
+    edges: tuple[Array, Array, Array]  # (i, j, V_ij) for edges that begin at these samples, each edge once
 
     def __sizeof__(self) -> int:
         return int(self.degree.nbytes + 2 * sum(part.nbytes for part in self.edges))
 
     def on(self, backend: Backend) -> SampleGraph:
         """Bring a graph to a backend."""
-        degree = backend.asarray(self.degree)
         first, second, weights = (backend.asarray(part) for part in self.edges)
         matrix: Any = self.matrix
-        if bool(issparse(matrix)):
-            matrix = backend.sparse(matrix, matrix.dtype)
-        return SampleGraph(self.weight, matrix, degree, (first, second, weights))
+        matrix = backend.sparse(matrix, self.degree.dtype) if issparse(matrix) else matrix
+        return SampleGraph(self.weight, matrix, backend.asarray(self.degree), (first, second, weights))
 
 
 def cut_graph(
     graph: csr_array, weight: float, slices: Sequence[slice], dtype: Any
 ) -> tuple[list[SampleGraph], list[dict[int, NDArray[np.intp]]]]:
-    """Split a graph as the samples are split into blocks.
+    """Split a graph as the samples are split into blocks; return the graph of each block, on the host, and its halo.
 
-    Returns
-    -------
-    graphs : list of SampleGraph
-        One for each block, on the host.
-    wanted : list of dict
-        For each block, which rows of which other blocks its neighbours are, in the order of the columns.
+    The halo of a block maps other blocks to those of their rows that are neighbours, in the order of the columns.
     """
     starts = np.array([part.start for part in slices])
-    graphs, wanted = [], []
+    graphs, halos = [], []
     for part in slices:
         rows = graph[part].tocoo()
         size = part.stop - part.start
@@ -71,17 +67,12 @@ def cut_graph(
         degree = np.asarray(graph[part].sum(axis=1)).reshape(-1, 1)
         graphs.append(SampleGraph(float(weight), matrix.astype(dtype), degree.astype(dtype), edges))
         source = np.searchsorted(starts, others, side="right") - 1
-        wanted.append({int(k): others[source == k] - starts[k] for k in np.unique(source)})
-    return graphs, wanted
+        halos.append({int(k): others[source == k] - starts[k] for k in np.unique(source)})
+    return graphs, halos
 
 
 def neighbor_graph(
-    X: Any,
-    n_neighbors: int = 5,
-    *,
-    weight: str = "binary",
-    metric: GraphMetric = "cosine",
-    missing: str = "error",
+    X: Any, n_neighbors: int = 5, *, weight: str = "binary", metric: GraphMetric = "cosine", missing: str = "error"
 ) -> csr_array:
     """Join every sample to its nearest others and symmetrise by the maximum.
 
@@ -96,13 +87,12 @@ def neighbor_graph(
     n_neighbors : int
         p; at most the number of other samples is used.
     weight : {"binary", "cosine", "self-tuning"}
-        1; the cosine of the two samples; exp(-d_ij^2 / (s_i s_j)) with s_i the distance to the 7th
-        neighbour.
+        1; the cosine of the two samples; exp(-d_ij^2 / (s_i s_j)) with s_i the distance to the 7th neighbour.
     metric : one of `GRAPH_METRICS`, or callable
         Which samples are near: see `features`. Estimators scale samples first (`sample_norm`), which matters to
         "euclidean" and to callables.
     missing : {"error", "ignore"}
-        Whether NaN, or the mask of a masked array, is an error or says that an entry was not observed; pairs are
+        Whether NaN, or the mask of a masked array, is an error or marks an entry that was not observed; pairs are
         then compared on what both have.
 
     Returns
@@ -124,18 +114,13 @@ def neighbor_graph(
     count = min(n_neighbors, size - 1)
     if count < 1:
         return csr_array((size, size), dtype=np.float64)
-    scale = min(SCALE_NEIGHBOR, size - 1)
-    distance, index = nearest_samples(tensor, max(count, scale), metric)
-    ends = Ends(tensor, distance[:, scale - 1])
-    neighbor = index[:, :count]
-    values = edge_weights(weight, distance[:, :count], neighbor, ends, ends)
-    row = np.repeat(np.arange(size), count)
-    directed = coo_array((values.ravel(), (row, neighbor.ravel())), shape=(size, size)).tocsr()
+    nearest = nearest_samples(tensor, max(count, min(SCALE_NEIGHBOR, size - 1)), metric)
+    directed = weighted_edges(weight, *nearest, count, tensor)
     return _tidy(directed.maximum(directed.T))
 
 
 def _check_choices(n_neighbors: Any, weight: Any, metric: Any, missing: Any) -> None:
-    """Refuse what is not offered, before any work."""
+    """Raise `InputError` for invalid options, before any work."""
     if not isinstance(n_neighbors, numbers.Integral) or n_neighbors < 1:
         raise InputError("n_neighbors", repr(n_neighbors), "a whole number of at least 1")
     for name, given, choices in (
@@ -164,7 +149,7 @@ def check_graph(graph: Any, n_samples: int) -> csr_array:
 
 
 def _tidy(graph: csr_array) -> csr_array:
-    """Drop self-loops (they add nothing to the penalty) and stored zeros; short indices, as scikit-learn wants."""
+    """Drop self-loops (they add nothing to the penalty) and stored zeros; use int32 indices if possible."""
     coo = graph.tocoo()
     keep = (coo.row != coo.col) & (coo.data != 0)
     short = np.int32 if max(coo.nnz, *graph.shape) < 2**31 else np.int64
@@ -182,3 +167,78 @@ def nearest_samples(tensor: DataTensor, count: int, metric: GraphMetric) -> tupl
     rows, compared = sample_features(tensor, metric)
     distance, index = nearest_rows(rows, count, compared)
     return np.where(distance < NOISE * row_length(rows), 0, distance), index
+
+
+def weighted_edges(
+    weight: str,
+    distance: FloatArray,
+    index: NDArray[np.intp],
+    count: int,
+    own: DataTensor,
+    other: DataTensor | None = None,
+    other_scale: FloatArray | None = None,
+) -> csr_array:
+    """Return the weights of the edges from every sample of `own` to the first `count` of its nearest samples.
+
+    `distance` and `index` are those of its nearest samples in `other`, by default `own`, in order, as many as the scale
+    s_i needs. "binary" is one, "cosine" the cosine of the two samples, "self-tuning" exp(-d_ij^2 / (s_i s_j)).
+    """
+    other = own if other is None else other
+    scale = distance[:, min(SCALE_NEIGHBOR, distance.shape[1]) - 1]
+    near, index = distance[:, :count], index[:, :count]
+    if weight == "self-tuning":
+        values = _self_tuning(near, scale[:, None] * (scale if other_scale is None else other_scale)[index])
+    elif weight == "cosine" and own.complete and other.complete:
+        values = _cosines(own, other, index)
+    elif weight == "cosine":
+        values = _shared_cosines(observed_rows(own), observed_rows(other), index)
+    else:
+        values = np.ones_like(near)
+    row = np.repeat(np.arange(len(index)), count)
+    return csr_array((values.ravel(), (row, index.ravel())), shape=(len(index), len(other)))
+
+
+def _self_tuning(near: FloatArray, product: FloatArray) -> FloatArray:
+    """exp(-d_ij^2 / (s_i s_j)); equal samples have weight one even where a scale is zero."""
+    ratio = np.divide(near**2, product, out=np.full_like(near, np.inf), where=product > 0)
+    return np.where(near == 0, 1.0, np.exp(-ratio))
+
+
+def _cosines(own: DataTensor, other: DataTensor, index: NDArray[np.intp]) -> FloatArray:
+    """Cosine of every sample with its neighbours; samples of zeros have none."""
+    rows = own.stacked(_unit_rows)
+    others = rows if other is own else other.stacked(_unit_rows)
+    cosines = np.empty(index.shape)
+    for part in pieces(len(index), _BATCH):
+        for place, column in enumerate(index[part].T):
+            near = others[column]
+            product = rows[part].multiply(near) if issparse(near) else rows[part] * near
+            cosines[part, place] = np.asarray(product.sum(axis=1)).ravel()
+    return np.clip(cosines, 0, 1)
+
+
+def _unit_rows(block: Block) -> Any:
+    """Scale the samples of a block, as rows, dense or sparse, to length one; zeros stay zeros."""
+    parts = [normalize(near_one(rows)) for _, rows in block.wide_rows()]
+    return csr_array(parts[0]) if block.sparse else np.concatenate(parts)
+
+
+def _shared_cosines(own: ObservedRows, other: ObservedRows, index: NDArray[np.intp]) -> FloatArray:
+    """Cosine of every sample with its neighbours, over the entries that both have."""
+    rows, others = near_one(own.values), near_one(other.values)
+    cosines = np.zeros(index.shape)
+    for place, column in enumerate(index.T):
+        near, near_seen = others[column], other.observed[column]
+        product = (rows * near).sum(axis=1)
+        squares = (rows**2 * near_seen).sum(axis=1) * (near**2 * own.observed).sum(axis=1)
+        np.divide(product, np.sqrt(squares), out=cosines[:, place], where=squares > 0)
+    return np.clip(cosines, 0, 1)
+
+
+def observed_rows(tensor: DataTensor) -> ObservedRows:
+    """Return one row per sample in float64, and which entries of it were observed; data are dense and in memory."""
+    block = tensor.dense_block
+    if block is None:
+        raise TypeError("samples with missing entries are compared in memory only")
+    rows: FloatArray = block.host.rows.astype(np.float64)
+    return ObservedRows(rows, np.ones_like(rows, bool) if block.host.seen is None else block.host.seen)

@@ -1,14 +1,11 @@
-r"""A cost between many elements that needs no N x N matrix: exact between near pairs, expanded between far ones.
+"""A cost between many elements that needs no N x N matrix: exact between near pairs, expanded between far ones.
 
 The elements are put into clusters with centres m. Between an element i of cluster c and j of cluster d the cost is
 expanded around the centres,
 
-    c_ij ~ c(x_i, m_d) + c(m_c, x_j) - c(m_c, m_d),
+    c_ij ~ c(x_i, m_d) + c(m_c, x_j) - c(m_c, m_d) = H[i, d] + H[j, c];
 
-which for the cosine leaves out only the inner product of the two deviations from their centres: an error of second
-order. Near pairs, found by a neighbour search, have their own exact costs. As the expansion splits into
-H[i, d] + H[j, c], its kernel exp(-lam c_ij - 1) is a product of one number of i and one of j for every pair of
-clusters, and is applied in O(N C) instead of O(N^2).
+near pairs, found by a neighbour search, have their exact costs. `docs/mathematics.md` has the error and the kernel.
 """
 
 from __future__ import annotations
@@ -102,14 +99,9 @@ class NearFarCost:
 class Points:
     """Elements as rows of numbers, with a cost between any two of them or between one and a centre.
 
-    Parameters
-    ----------
-    features : (N, M) array
-        What the metric sees of the elements: their directions, or themselves; in memory or in a file.
-    metric : {"cosine", "euclidean"}
-        1 - cos, or the distance divided by the largest one in a seeded subset.
-    elements : callable
-        Returns some elements, by their numbers, as rows of the data.
+    `features`, (N, M), in memory or in a file, are directions for "cosine" (1 - cos) and the elements themselves for
+    "euclidean" (the distance divided by the largest one in a seeded subset). `elements` is a function that returns some
+    elements, by their indices, as rows of the data.
     """
 
     def __init__(self, features: FloatArray, metric: str, elements: Callable[[NDArray[np.intp]], FloatArray]) -> None:
@@ -125,7 +117,6 @@ class Points:
         return cls(directions(rows) if metric == "cosine" else rows, metric, rows.__getitem__)
 
     def __len__(self) -> int:
-        """Count the elements."""
         return len(self.features)
 
     def cost(self, left: FloatArray, right: FloatArray) -> FloatArray:

@@ -12,11 +12,9 @@ from scipy.sparse import csr_array
 from gwntf.backends import Backend
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.data import DataTensor
-from gwntf.geometry.edge_weights import GRAPH_WEIGHTS, SCALE_NEIGHBOR, Ends, edge_weights, observed_rows
 from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, check_metric, sample_features
-from gwntf.geometry.graph import nearest_samples
-from gwntf.geometry.neighbors import nearest_of, nearest_shared
-from gwntf.geometry.pairwise import NOISE, row_length
+from gwntf.geometry.graph import GRAPH_WEIGHTS, SCALE_NEIGHBOR, nearest_samples, observed_rows, weighted_edges
+from gwntf.geometry.neighbors import NOISE, nearest_of, nearest_shared, row_length
 
 
 @dataclass(frozen=True)
@@ -26,17 +24,16 @@ class SampleTies:
     weight: float  # mu
     pull: Array  # (n, R) array: s = sum_j v_j a_j, over the rows a_j of the training samples
     degree: Array  # (n, 1) array: d = sum_j v_j
-    # centre, rest: (n, R) and (n,) array in float64: s / d, and sum_j v_j |a_j|^2 - |s|^2 / d, which no step changes
-    centre: Array
-    rest: Array
+    centre: Array  # (n, R) array in float64: s / d
+    rest: Array  # (n,) array in float64: sum_j v_j |a_j|^2 - |s|^2 / d, which no step changes
 
 
 @dataclass(frozen=True)
 class Ties:
     """New samples tied to training samples, whose embedding stays."""
 
-    matrix: csr_array  # csr_array of shape (n_new, n_training): v
-    embedding: Array  # (n_training, R) array: Rows a_j
+    matrix: csr_array  # (n_new, n_training): v
+    embedding: Array  # (n_training, R): rows a_j
     weight: float  # mu
 
     def of(self, samples: slice) -> Ties:
@@ -44,37 +41,30 @@ class Ties:
         return Ties(self.matrix[samples], self.embedding, self.weight)
 
     def place(self, backend: Backend, dtype: Any) -> SampleTies:
-        """Find what the new samples need, on the backend."""
+        """Compute what the step of the new samples uses, on the backend."""
         xp, part = backend.xp, self.matrix
         matrix, rows = backend.sparse(part, np.float64), backend.asarray(self.embedding, np.float64)
         pull, degree = matrix @ rows, backend.asarray(part.sum(axis=1).reshape(-1, 1), np.float64)
         centre = pull / xp.where(degree > 0, degree, xp.ones_like(degree))
         rest = matrix @ xp.sum(rows * rows, axis=1)[:, None] - xp.sum(pull * centre, axis=1)[:, None]
-        return SampleTies(
-            self.weight,
-            backend.asarray(pull, dtype),
-            backend.asarray(degree, dtype),
-            centre,
-            xp.clip(rest[:, 0], 0, None),
-        )
+        pull, degree = backend.asarray(pull, dtype), backend.asarray(degree, dtype)
+        return SampleTies(self.weight, pull, degree, centre, xp.clip(rest[:, 0], 0, None))
 
 
 @dataclass(frozen=True)
 class TrainingSamples:
-    """The samples of a fit, to which new ones are tied: kept as they are and as the metric sees them.
+    """The samples of a fit, to which new ones are tied, and their features under the graph metric.
 
-    A callable metric sees the training samples here and new samples by themselves later, so it must take every sample
-    alone.
+    A callable metric is called with the training samples here and with new samples later, so it must treat every sample
+    independently.
     """
 
-    tensor: DataTensor  # The samples, dense and in memory
-    count: int  # How many of them a new sample is tied to
-    # weight, metric: see `neighbor_graph`
-    weight: str
+    tensor: DataTensor  # the samples, dense and in memory
+    count: int  # how many of them a new sample is tied to
+    weight: str  # this and the next as in `neighbor_graph`
     metric: GraphMetric
-    # Rows that the metric sees, and how they are compared; None where entries are missing
-    features: tuple[FloatArray, str] | None
-    scale: FloatArray  # (n,) array: Scale of every sample, for weight "self-tuning"
+    features: tuple[FloatArray, str] | None  # see `sample_features`; None where entries are missing
+    scale: FloatArray  # (n,) array: scale of every sample, for weight "self-tuning"
 
     @classmethod
     def of(cls, tensor: DataTensor, n_neighbors: int, *, weight: str, metric: GraphMetric) -> TrainingSamples:
@@ -88,7 +78,7 @@ class TrainingSamples:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """What there is to keep, for a file."""
+        """The arguments of `from_parts`, for a file."""
         block = self.tensor.dense_block
         if block is None:
             raise RuntimeError("training samples that are not in memory")
@@ -109,7 +99,7 @@ class TrainingSamples:
         features: tuple[FloatArray, str] | None,
         scale: FloatArray,
     ) -> TrainingSamples:
-        """Build what had these parts; raise ValueError where they do not fit each other."""
+        """Build an object from its `parts`; raise ValueError where they are inconsistent."""
         size = len(values)
         fits = [
             values.ndim > 1 and 0 < count <= size and scale.shape == (size,),
@@ -126,14 +116,8 @@ class TrainingSamples:
     def ties(self, new: DataTensor) -> csr_array:
         """Weights between new samples (rows) and training samples (columns), zero beyond the nearest few."""
         check_metric(new, self.metric)
-        size = len(self.scale)
-        scale = min(SCALE_NEIGHBOR, size)
-        distance, index = self._nearest(new, max(self.count, scale))
-        near, neighbor = distance[:, : self.count], index[:, : self.count]
-        ends = Ends(new, distance[:, scale - 1])
-        values = edge_weights(self.weight, near, neighbor, ends, Ends(self.tensor, self.scale))
-        row = np.repeat(np.arange(len(values)), self.count)
-        return csr_array((values.ravel(), (row, neighbor.ravel())), shape=(len(values), size))
+        nearest = self._nearest(new, max(self.count, min(SCALE_NEIGHBOR, len(self.scale))))
+        return weighted_edges(self.weight, *nearest, self.count, new, self.tensor, self.scale)
 
     def _nearest(self, new: DataTensor, count: int) -> tuple[FloatArray, NDArray[np.intp]]:
         """Distances and indices of the nearest training samples, in order."""
@@ -144,7 +128,7 @@ class TrainingSamples:
         if callable(self.metric) and rows.shape[1] != features.shape[1]:
             allowed = f"{features.shape[1]} numbers for every sample, as for those of the fit"
             raise InputError("graph_metric", f"a function that returned shape {rows.shape}", allowed)
-        width = max(features.shape[1], rows.shape[1])  # rows of zeros may have brought a coordinate of their own
+        width = max(features.shape[1], rows.shape[1])  # rows of zeros may have added a coordinate
         distance, index = nearest_of(_widened(rows, width), _widened(features, width), count, compared)
         return np.where(distance < NOISE * row_length(features), 0, distance), index
 

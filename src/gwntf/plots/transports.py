@@ -9,7 +9,7 @@ import numpy as np
 from gwntf.core import FloatArray, InputError
 from gwntf.data import as_data, fold, unfold
 from gwntf.distances import Distance
-from gwntf.distances.plans import Plans
+from gwntf.distances.columns import Plans
 
 _MAX_ITER, _TOL = 10_000, 1e-7
 

@@ -1,12 +1,9 @@
 """The transport step: entropic unbalanced transport of every fiber of a mode at once.
 
-May import `geometry`, `data`, `backends` and `core`, and speaks to arrays only through the backend. Start with
-`scaling` (the loop), then `fibers` (a mode of a tensor, tile by tile) and `terms` (what it costs).
+May import `geometry`, `data`, `backends` and `core`, and handles arrays only through the backend. Start with `scaling`
+(the loop), then `fibers` (a mode of a tensor, tile by tile) and `terms` (the cost of a plan).
 """
 
-from gwntf.transport.divergence import positive, ratio_and_kl
 from gwntf.transport.fibers import TransportLimits, transport_mode
 from gwntf.transport.scaling import Scaled, scale
-from gwntf.transport.terms import plan_terms
-
-__all__ = ["Scaled", "TransportLimits", "plan_terms", "positive", "ratio_and_kl", "scale", "transport_mode"]
+from gwntf.transport.terms import plan_terms, positive, ratio_and_kl

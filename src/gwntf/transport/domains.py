@@ -1,47 +1,22 @@
 """The two number systems in which the scaling loop can run: plain numbers and logarithms.
 
-The loop of `scaling` is the same in both; a domain says what a product, a quotient and a power are. In
-`Plain` a quantity is itself and may overflow; in `Log` it is held as its logarithm.
+The loop of `scaling` is the same in both; a domain defines products, quotients and powers of U and V for one kernel. In
+`Plain` a quantity is represented by its value and may overflow; in `Log` by its logarithm.
 """
 
 import math
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from gwntf.backends import Backend
 from gwntf.core import Array
 from gwntf.geometry import Kernel
 
 
-class Domain(Protocol):
-    """Arithmetic on U and V for one kernel."""
-
-    def raised(self, values: Array, power: float, side: int) -> Array:
-        """Bring values in, raised to a power; `side` is 0 for those of the data, 1 for those of the model."""
-
-    def from_log(self, logs: Array, side: int) -> Array:
-        """Bring values in that are known by their logarithms."""
-
-    def to_log(self, held: Array, side: int) -> Array:
-        """Logarithms of held values."""
-
-    def apply(self, held: Array, *, transposed: bool = False) -> Array:
-        """K V or K' U."""
-
-    def quotient(self, raised: Array, product: Array, power: float) -> Array:
-        """Return raised / product ** power: one half of a scaling."""
-
-    def product(self, left: Array, right: Array) -> Array:
-        """Entrywise product, as a plain number: a marginal."""
-
-    def accurate(self, u: Array, v: Array, kv: Array, ku: Array, x: Array, y: Array) -> Array:
-        """Which columns kept their accuracy."""
-
-
 class Plain:
     """Plain numbers in the precision of the kernel.
 
-    The kernel gives exp(s) K, and U and V are held as exp(-a) U and exp(-b) V with a + b = s: their products with each
-    other's image under the kernel, the marginals, are what they were, and all is far from the ends of the number type.
+    The kernel is exp(s) K, and U and V are represented by exp(-a) U and exp(-b) V with a + b = s: their products with
+    each other's image under the kernel, the marginals, are unchanged, and all is far from the ends of the number type.
     """
 
     def __init__(self, backend: Backend, kernel: Kernel, tiny: float) -> None:
@@ -51,25 +26,30 @@ class Plain:
         self._offsets = kernel.offsets
 
     def raised(self, values: Array, power: float, side: int) -> Array:
+        """Represent values raised to a power; `side` is 0 for those of the data, 1 for those of the model."""
         return values**power * math.exp(self._offsets[side] * (power - 1))
 
     def from_log(self, logs: Array, side: int) -> Array:
+        """Represent values given by their logarithms."""
         return self._xp.exp(logs - self._offsets[side])
 
-    def to_log(self, held: Array, side: int) -> Array:
-        return self._xp.log(held) + self._offsets[side]
+    def to_log(self, values: Array, side: int) -> Array:
+        return self._xp.log(values) + self._offsets[side]
 
-    def apply(self, held: Array, *, transposed: bool = False) -> Array:
-        return self._kernel.matmul(held, transposed=transposed)
+    def apply(self, values: Array, *, transposed: bool = False) -> Array:
+        """K V or K' U."""
+        return self._kernel.matmul(values, transposed=transposed)
 
     def quotient(self, raised: Array, product: Array, power: float) -> Array:
+        """Return raised / product ** power: one half of a scaling."""
         return raised / product**power
 
     def product(self, left: Array, right: Array) -> Array:
+        """Entrywise product, as a plain number: a marginal."""
         return left * right
 
     def accurate(self, u: Array, v: Array, kv: Array, ku: Array, x: Array, y: Array) -> Array:
-        """Columns that stayed finite and whose products are far above what the number type cannot hold.
+        """Columns that stayed finite and whose products are far above the smallest normal number.
 
         Sums that end below the smallest normal number are rounded; so are entries of K there, unless the kernel is
         `whole`, and that error is at most the smallest normal number (times the machine precision) for each unit of U
@@ -98,11 +78,11 @@ class Log:
     def from_log(self, logs: Array, side: int) -> Array:  # noqa: ARG002
         return logs
 
-    def to_log(self, held: Array, side: int) -> Array:  # noqa: ARG002
-        return held
+    def to_log(self, values: Array, side: int) -> Array:  # noqa: ARG002
+        return values
 
-    def apply(self, held: Array, *, transposed: bool = False) -> Array:
-        return self._kernel.log_matmul(held, transposed=transposed)
+    def apply(self, values: Array, *, transposed: bool = False) -> Array:
+        return self._kernel.log_matmul(values, transposed=transposed)
 
     def quotient(self, raised: Array, product: Array, power: float) -> Array:
         return raised - power * product
@@ -112,3 +92,6 @@ class Log:
 
     def accurate(self, u: Array, v: Array, kv: Array, ku: Array, x: Array, y: Array) -> Array:  # noqa: ARG002
         return self._xp.ones_like(kv[0, :], dtype=self._xp.bool)
+
+
+Domain: TypeAlias = Plain | Log

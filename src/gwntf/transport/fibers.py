@@ -1,10 +1,10 @@
 """Transport of every fiber of one mode of a tensor, a tile of fibers at a time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from gwntf.backends import Backend, StackTask, StackTransport
+from gwntf.backends import Backend, StackTask
 from gwntf.core import Array, InputError, Relaxation
 from gwntf.data.algebra import split_shape
 from gwntf.geometry import Kernel
@@ -42,115 +42,71 @@ def transport_mode(
 ) -> Array:
     """Transport every mode-n fiber of `data` to the same fiber of `model`.
 
-    Parameters
-    ----------
-    backend, kernel, relaxation, limits
-        See `scaling.scale`.
-    data, model : tensors
-        X and X^, of one shape.
-    mode : int
-        Axis of the fibers.
-    marginal : tensor
-        Receives ``share * Psi_n``, added to what it holds.
-    share : float
-        1 / number of transported modes makes `marginal` collect Psi_bar.
-    log_u : tensor or None
-        log U, written for the next call; None keeps nothing.
-    warm : bool
-        Whether `log_u` holds the U of the last call to start from.
-
-    Returns
-    -------
-    (3, I_1 * ... * I_{n-1}) array in float64
-        The terms of W, see `plan_terms`, summed over the fibers that share their place on the axes before the mode.
+    For the kernel, the relaxation and the limits see `scaling.scale`. ``share * Psi_n`` is added to `marginal`; with
+    share = 1 / number of transported modes it collects Psi_bar. `log_u` is a tensor to which log U is written for the
+    next call, which starts from it if `warm`; None stores nothing. The result is the terms of W, see `plan_terms`,
+    summed over the fibers with the same indices on the axes before the mode, (3, I_1 * ... * I_{n-1}) in float64.
     """
     shape = split_shape(data.shape, mode)
-    keep = log_u is not None
-    start = log_u if log_u is not None else marginal
-    stacks = tuple(tensor.reshape(*shape) for tensor in (data, model, start, marginal))
-    job = _Job(backend, kernel, relaxation, limits, share, warm, keep)
-    return backend.xp.sum(job.terms(stacks).reshape(3, shape[0], shape[2]), axis=2)
+    stacks = tuple(tensor.reshape(*shape) for tensor in (data, model, marginal if log_u is None else log_u, marginal))
+    options = (share, warm, log_u is not None, limits.max_iter, limits.tol, CHECK_EVERY)
+    task = StackTask(relaxation, kernel.offsets, kernel.whole, *options)
+    return backend.xp.sum(_terms(backend, kernel, task, stacks).reshape(3, shape[0], shape[2]), axis=2)
 
 
-@dataclass(frozen=True)
-class _Job:
-    """What all tiles of a mode have in common.
+def _terms(backend: Backend, kernel: Kernel, task: StackTask, stacks: tuple[Array, ...]) -> Array:
+    """Solve all fibers of the stacks (X, X^, log U, marginal) and return the terms of each, (3, fibers)."""
+    before, length, after = stacks[0].shape
+    compiled = backend.stack_transport(kernel.form, length, before * after)
+    if compiled is None:
+        return _by_tiles(backend, kernel, task, stacks)
+    terms, accurate = compiled(stacks, task)
+    columns = () if accurate is None else backend.xp.nonzero(~accurate)[0]
+    if len(columns):
+        _solve_again(backend, kernel, task, stacks, terms, columns)
+    return terms
 
-    Stacks are (X, X^, log U, marginal); log U is read if `warm` and written if `keep`.
-    """
 
-    backend: Backend
-    kernel: Kernel
-    relaxation: Relaxation
-    limits: TransportLimits
-    share: float
-    warm: bool
-    keep: bool
+def _by_tiles(backend: Backend, kernel: Kernel, task: StackTask, stacks: tuple[Array, ...]) -> Array:
+    """Solve tile after tile with `scale`."""
+    (before, length, after), xp = stacks[0].shape, backend.xp
+    terms = backend.zeros((3, before, after), xp.zeros_like(stacks[0][:1, 0, :1], dtype=xp.float64))
+    limits: Any = {"max_iter": task.max_iter, "tol": task.tol}
+    for rows, places in _tiles(stacks[0].shape, backend.tile_columns(length)):
+        x, y, start = (_gather(stack, rows, places) for stack in stacks[:3])
+        solved = scale(backend, kernel, x, y, task.relaxation, log_u=start if task.warm else None, **limits)
+        stacks[3][rows, :, places] += _fibers(task.share * solved.model_marginal, rows)
+        if task.keep:
+            stacks[2][rows, :, places] = _fibers(solved.log_u, rows)
+        found = plan_terms(backend, solved, x, y, task.relaxation)
+        terms[:, rows, places] = found.reshape(3, rows.stop - rows.start, -1)
+    return terms.reshape(3, before * after)
 
-    def terms(self, stacks: tuple[Array, ...]) -> Array:
-        """Solve all fibers and return the terms of each, (3, fibers)."""
-        before, length, after = stacks[0].shape
-        compiled = self.backend.stack_transport(self.kernel.form, length, before * after)
-        return self._by_tiles(stacks) if compiled is None else self._compiled(compiled, stacks)
 
-    def _by_tiles(self, stacks: tuple[Array, ...]) -> Array:
-        """Solve tile after tile with `scale`."""
-        (before, length, after), xp = stacks[0].shape, self.backend.xp
-        terms = self.backend.zeros((3, before, after), xp.zeros_like(stacks[0][:1, 0, :1], dtype=xp.float64))
-        for rows, places in _tiles(stacks[0].shape, self.backend.tile_columns(length)):
-            x, y, start = (_gather(stack, rows, places) for stack in stacks[:3])
-            solved = scale(
-                self.backend,
-                self.kernel,
-                x,
-                y,
-                self.relaxation,
-                log_u=start if self.warm else None,
-                max_iter=self.limits.max_iter,
-                tol=self.limits.tol,
-            )
-            stacks[3][rows, :, places] += _fibers(self.share * solved.model_marginal, rows)
-            if self.keep:
-                stacks[2][rows, :, places] = _fibers(solved.log_u, rows)
-            found = plan_terms(self.backend, solved, x, y, self.relaxation)
-            terms[:, rows, places] = found.reshape(3, rows.stop - rows.start, -1)
-        return terms.reshape(3, before * after)
-
-    def _compiled(self, compiled: StackTransport, stacks: tuple[Array, ...]) -> Array:
-        """Solve whole stacks at once; fibers that lost their accuracy are solved again in a wider number type."""
-        terms, accurate = compiled(stacks, self._task(self.kernel.offsets, self.kernel.whole))
-        rest = () if accurate is None else self.backend.xp.nonzero(~accurate)[0]
-        if len(rest):
-            self._solve_again(stacks, terms, rest)
-        return terms
-
-    def _task(self, offsets: tuple[float, float], whole: bool) -> StackTask:
-        limits = self.limits.max_iter, self.limits.tol, CHECK_EVERY
-        return StackTask(self.relaxation, offsets, whole, self.share, self.warm, self.keep, *limits)
-
-    def _solve_again(self, stacks: tuple[Array, ...], terms: Array, columns: Array) -> None:
-        """Solve some fibers in float64: on logarithms on a line, compiled if they came in less, or with `scale`."""
-        xp = self.backend.xp
-        p, q = columns // stacks[0].shape[2], columns % stacks[0].shape[2]
-        x, y, log_u = (xp.astype(stack[p, :, q].T[None], xp.float64) for stack in stacks[:3])
-        wide = (x, y, log_u, xp.zeros_like(x))
-        job = replace(self, kernel=self.kernel.astype("float64"), share=1.0, keep=True)
-        line = self.kernel.line_form()
-        compiled = line and self.backend.stack_transport(lambda: line, *wide[0].shape[1:])
-        if compiled:
-            found, _ = compiled(wide, job._task((0.0, 0.0), whole=True))
-        elif stacks[0].dtype != xp.float64:
-            found = job.terms(wide)
-        else:
-            found = job._by_tiles(wide)
-        terms[:, columns] = found
-        stacks[3][p, :, q] += xp.astype(self.share * wide[3][0].T, stacks[3].dtype)
-        if self.keep:
-            stacks[2][p, :, q] = xp.astype(wide[2][0].T, stacks[2].dtype)
+def _solve_again(
+    backend: Backend, kernel: Kernel, task: StackTask, stacks: tuple[Array, ...], terms: Array, columns: Array
+) -> None:
+    """Solve fibers that lost their accuracy in float64: on a line by logarithms, else plainly or with `scale`."""
+    xp = backend.xp
+    p, q = columns // stacks[0].shape[2], columns % stacks[0].shape[2]
+    x, y, log_u = (xp.astype(stack[p, :, q].T[None], xp.float64) for stack in stacks[:3])
+    wide, kernel = (x, y, log_u, xp.zeros_like(x)), kernel.astype("float64")
+    again = task._replace(offsets=kernel.offsets, whole=kernel.whole, share=1.0, keep=True)
+    line = kernel.line_form()
+    on_line = backend.stack_transport(lambda: line, *x.shape[1:]) if line else None
+    if on_line:
+        found, _ = on_line(wide, again._replace(offsets=(0.0, 0.0)))
+    else:
+        solve = _terms if stacks[0].dtype != xp.float64 else _by_tiles
+        found = solve(backend, kernel, again, wide)
+    terms[:, columns] = found
+    stacks[3][p, :, q] += xp.astype(task.share * wide[3][0].T, stacks[3].dtype)
+    if task.keep:
+        stacks[2][p, :, q] = xp.astype(wide[2][0].T, stacks[2].dtype)
 
 
 def _tiles(shape: tuple[int, int, int], columns: int) -> Iterator[tuple[slice, slice]]:
-    """Cut (before, length, after) into pieces of about that many fibers."""
+    """Split (before, length, after) into tiles of about that many fibers."""
     before, _, after = shape
     rows, width = max(1, columns // after), min(columns, after)
     for top in range(0, before, rows):

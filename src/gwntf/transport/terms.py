@@ -1,4 +1,4 @@
-"""What a plan costs, without forming it.
+"""The cost of a plan, without forming it, and the Kullback-Leibler divergence, once for every array library.
 
 At T = diag(u) K diag(v) with marginals Phi and Psi,
 
@@ -12,16 +12,14 @@ from typing import Any
 
 from gwntf.backends import Backend
 from gwntf.core import Array, Relaxation
-from gwntf.transport.divergence import ratio_and_kl
 from gwntf.transport.scaling import Scaled
 
 
 def plan_terms(backend: Backend, solved: Scaled, x: Array, y: Array, relaxation: Relaxation) -> Array:
     """Return the three terms of W for every column, (3, M) in float64; W is their sum.
 
-    They are <C, T> + (1/lam) sum T log T, alpha KL(T1 | x) and beta KL(T'1 | y). An exact marginal (an infinite weight)
-    has no term, since the scaling holds it, unless there is nothing to hold it with: then no plan is possible and the
-    term is infinite.
+    They are <C, T> + (1/lam) sum T log T, alpha KL(T1 | x) and beta KL(T'1 | y). The term of an exact marginal (an
+    infinite weight) is zero, or infinite where no plan has that marginal.
     """
     xp = backend.xp
     with backend.quiet():
@@ -50,3 +48,20 @@ def _weighted(xp: Any, mass: Array, logs: Array) -> Array:
 
 def _sum(xp: Any, values: Array) -> Array:
     return xp.sum(values, axis=0, dtype=xp.float64)
+
+
+def positive(xp: Any, values: Array) -> Array:
+    """Return nonnegative values, at least the smallest normal number, to divide by."""
+    return xp.clip(values, float(xp.finfo(values.dtype).smallest_normal), None)
+
+
+def ratio_and_kl(xp: Any, x: Array, y: Array, axis: int) -> tuple[Array, Array]:
+    """Return x / y (zero where x vanishes), and KL(x | y) = sum x log(x / y) - x + y along an axis, in float64.
+
+    The divergence is infinite where there is mass in x and none in y.
+    """
+    ratio = x / positive(xp, y)
+    logs = xp.where(x > 0, x * xp.log(ratio), xp.zeros_like(x))
+    kl = xp.sum(logs, axis=axis, dtype=xp.float64) + xp.sum(y - x, axis=axis, dtype=xp.float64)
+    broken = xp.any((x > 0) & (y == 0), axis=axis)
+    return ratio, xp.where(broken, xp.full_like(kl, math.inf), kl)

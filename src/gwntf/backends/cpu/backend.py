@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from gwntf.backends.cpu.compiling import warn_if_slow
 from gwntf.backends.cpu.entrywise import ratio_and_kl
 from gwntf.backends.cpu.line_stack import transport_lines
 from gwntf.backends.cpu.products import T, scratch_size, tile_width
@@ -25,6 +25,9 @@ from gwntf.core import FloatArray
 _SHORT = 256
 _LONG_TILE = 256
 _FEW, _MANY = range(3, 33), 512
+_DELAY = 1.0
+
+_log = logging.getLogger(__name__)
 
 
 class CpuBackend(NumpyBackend):
@@ -54,11 +57,9 @@ class CpuBackend(NumpyBackend):
             yield
 
     def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
-        """Distribute the blocks over threads."""
         return self._threads.map(function, list(blocks))
 
     def fused_kl(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return quotients and divergences, computed in one pass."""
         ratio, kl = np.empty_like(x), np.empty(len(x))
         ratio_and_kl(x, y, np.finfo(x.dtype).smallest_normal, ratio, kl)
         return ratio, kl
@@ -134,3 +135,16 @@ def _in_type(task: StackTask, kind: Any) -> tuple[Any, ...]:
         (info.smallest_normal, info.max, kind(0 if task.whole else 1)),
         (float(relaxation.reg), float(relaxation.reg_m_data), float(relaxation.reg_m_model)),
     )
+
+
+@contextmanager
+def warn_if_slow(what: str) -> Iterator[None]:
+    """Log a warning if the block takes longer than a second."""
+    message = "compiling %s; this takes some seconds, once: the result is kept on disk"
+    timer = threading.Timer(_DELAY, _log.warning, (message, what))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

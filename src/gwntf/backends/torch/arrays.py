@@ -24,11 +24,6 @@ def torch_dtype(dtype: Any) -> Any:
     return getattr(torch, np.dtype(dtype).name)
 
 
-def numpy_dtype(values: Array) -> np.dtype[Any]:
-    """Return the NumPy dtype of a tensor."""
-    return np.dtype(str(values.dtype).removeprefix("torch."))
-
-
 def check_device(name: str) -> Any:
     """Return the device with this name or raise `InputError`; CUDA is only initialised for "cuda" names."""
     allowed = "'cpu', 'cuda' or 'cuda:N'"

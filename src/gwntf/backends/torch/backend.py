@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import torch
 
 from gwntf.backends.forms import KernelForm
 from gwntf.backends.interchange import is_foreign, is_tensor
-from gwntf.backends.protocol import Answer, RowStep, StackTransport
+from gwntf.backends.protocol import Answer, Backend, StackTransport
 from gwntf.backends.torch import namespace
-from gwntf.backends.torch.arrays import as_tensor, check_device, numpy_dtype, torch_dtype
+from gwntf.backends.torch.arrays import as_tensor, check_device, torch_dtype
 from gwntf.backends.torch.memory import Halving, is_out_of_memory, memory_error
 from gwntf.backends.torch.sparse import SparseRows
 from gwntf.core import Array, FloatArray
@@ -27,31 +28,22 @@ _BYTES_PER_ENTRY = 2**9
 """Bytes of device memory for each entry of a block, so that small devices get small blocks."""
 
 
-class TorchBackend:
+class TorchBackend(Backend):
     """torch tensors on one device; float32 unless float64 is requested.
 
     The size of a block of work depends on the device and the shape only; a block that does not fit in memory is halved.
-    Results are bitwise reproducible on one device with one version of torch.
-
-    Parameters
-    ----------
-    device : str
-        "cpu", "cuda" or "cuda:N".
-    precision : {"highest", "high"}
-        Whether products of float32 matrices on a GPU are computed in float32 or may use TF32.
+    Results are bitwise reproducible on one device with one version of torch. For the parameters see `get_backend`.
     """
 
     name = "torch"
     xp: Any = namespace
     default_dtype = "float32"
-    fused_kl = None
 
     def __init__(self, device: str = "cpu", precision: str = "highest") -> None:
         self.device = check_device(device)
         self.precision = precision
         self.block_entries = _block_entries(self.device)
         self._halving = Halving()
-        self.recording = False
 
     def __reduce__(self) -> tuple[type[TorchBackend], tuple[str, str]]:
         """Pickle device and precision only."""
@@ -63,9 +55,7 @@ class TorchBackend:
         return _CPU_LONG if self.device.type == "cpu" else _CUDA_LONG
 
     def asarray(self, values: Any, dtype: Any = None) -> Array:
-        """Copy an array of NumPy, torch or any library with DLPack to the device, in C order."""
-        tensor = as_tensor(values)
-        return tensor.to(self.device, None if dtype is None else torch_dtype(dtype)).contiguous()
+        return as_tensor(values).to(self.device, None if dtype is None else torch_dtype(dtype)).contiguous()
 
     def to_numpy(self, values: Array) -> FloatArray:
         """Copy an array to the host; on the CPU memory is shared."""
@@ -85,22 +75,17 @@ class TorchBackend:
         return library.from_dlpack(values.to(as_tensor(given).device).contiguous())
 
     def dtype(self, values: Array) -> Any:
-        """Return the NumPy dtype of an array."""
-        return numpy_dtype(values)
+        return np.dtype(str(values.dtype).removeprefix("torch."))
 
     def sparse(self, matrix: Any, dtype: Any) -> SparseRows:
-        """Return a sparse matrix on the device."""
         return SparseRows(matrix.tocsr(), torch_dtype(dtype), self.device)
-
-    def quiet(self) -> AbstractContextManager[Any]:
-        """Do nothing: torch does not warn."""
-        return nullcontext()
 
     @contextmanager
     def session(self, given: Any) -> Iterator[None]:
         """Select device and precision, and turn out-of-memory errors into `DeviceMemoryError`."""
         try:
-            with torch.no_grad(), _on(self.device), _precision(self.device, self.precision):
+            device = nullcontext() if self.device.type == "cpu" else torch.cuda.device(self.device)
+            with torch.no_grad(), device, _precision(self.device, self.precision):
                 yield
         except RuntimeError as error:
             if not is_out_of_memory(error):
@@ -152,12 +137,7 @@ class TorchBackend:
         finally:
             self.recording = False
 
-    def row_step(self, other: Any) -> RowStep | None:  # noqa: ARG002
-        """Return None: matrix products are as fast."""
-        return None
-
     def zeros(self, shape: Sequence[int], like: Array) -> Array:
-        """Return zeros on the device."""
         return like.new_zeros(tuple(shape))
 
     def sum_by(self, rows: Array, index: Array, size: int, weights: Array | None = None) -> Array:
@@ -173,7 +153,6 @@ class TorchBackend:
         return self._halving.map(function, blocks)
 
     def tile_columns(self, length: int) -> int:
-        """Return the number of fibers in a block."""
         return max(1, self.block_entries // length)
 
 
@@ -183,10 +162,6 @@ def _block_entries(device: Any) -> int:
         return _CPU_ENTRIES
     memory = torch.cuda.get_device_properties(device).total_memory
     return int(min(_CUDA_ENTRIES, 2 ** ((memory // _BYTES_PER_ENTRY).bit_length() - 1)))
-
-
-def _on(device: Any) -> AbstractContextManager[Any]:
-    return nullcontext() if device.type == "cpu" else torch.cuda.device(device)
 
 
 @contextmanager

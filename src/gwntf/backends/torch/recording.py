@@ -9,17 +9,11 @@ import torch
 
 
 class Recording:
-    """A function of tensors as a CUDA graph.
+    """A function of tensors as a CUDA graph; `mode` returns the context manager in which it runs.
 
-    The first call runs the function normally, so that everything is compiled and allocated; the second one records it.
-    Tensors that the function keeps, such as warm starts, must not be reallocated.
-
-    Parameters
-    ----------
-    function : callable
-        Takes and returns tensors, always of the same shapes, without host synchronisation.
-    mode : callable
-        Returns the context manager in which it runs.
+    The function takes and returns tensors, always of the same shapes, without host synchronisation. The first call runs
+    it normally, so that everything is compiled and allocated; the second one records it. Tensors that the function
+    keeps, such as warm starts, must not be reallocated.
     """
 
     def __init__(
