@@ -4,15 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from gwntf.cli.inputs import check_values, load_samples, print_summary, read_samples, sample_layout
-from gwntf.cli.output import (
-    Output,
-    check_output,
-    format_shape,
-    printed_warnings,
-    to_json,
-    write_table,
-    write_text,
-)
+from gwntf.cli.output import Output, check_output, format_shape, printed_warnings, to_json, write_table, write_text
 from gwntf.core import InputError
 from gwntf.estimators import load
 from gwntf.evaluation import clustering_scores

@@ -30,11 +30,7 @@ def find_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
 
 
 def fetch(
-    remote: RemoteFile,
-    data_home: str | os.PathLike[str] | None = None,
-    *,
-    download: bool = True,
-    progress: bool = True,
+    remote: RemoteFile, data_home: str | os.PathLike[str] | None = None, *, download: bool = True, progress: bool = True
 ) -> Path:
     """Return the path of a file whose digest matches, after downloading it if it does not exist.
 

@@ -50,8 +50,7 @@ def load_coil20(
     Parameters
     ----------
     data_home : path, optional
-        Folder of ``COIL20.mat``; by default that of the environment variable ``GWNTF_DATA``, else
-        ``~/gwntf_data``.
+        Folder of ``COIL20.mat``; by default that of the environment variable ``GWNTF_DATA``, else ``~/gwntf_data``.
     download : bool
         Whether to download the file if it is not there.
     progress : bool
@@ -83,8 +82,7 @@ def load_pie_pose27(
 ) -> tuple[FloatArray, NDArray[np.int_]]:
     """CMU PIE, frontal pose 27: 2856 faces of 68 people, 42 lightings each, grey values 0 to 255.
 
-    Parameters and result are those of `load_coil20`, with ``PIE_pose27.mat``, X of shape (2856, 32, 32) and
-    68 classes.
+    Parameters and result are those of `load_coil20`, with ``PIE_pose27.mat``, X of shape (2856, 32, 32) and 68 classes.
 
     Examples
     --------

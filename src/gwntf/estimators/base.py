@@ -23,24 +23,9 @@ from gwntf.estimators.checkpointing import as_checkpoint, keeper_of
 from gwntf.estimators.fitted import Fitted, Training
 from gwntf.estimators.notices import tell_alone, tell_empty_components, tell_status, tell_uneven
 from gwntf.estimators.places import ENGINES, Place, open_place
-from gwntf.estimators.sklearn_compat import (
-    Interval,
-    StrOptions,
-    as_float_array,
-    count_samples,
-    note_features,
-)
+from gwntf.estimators.sklearn_compat import Interval, StrOptions, as_float_array, count_samples, note_features
 from gwntf.losses import Loss
-from gwntf.solver import (
-    INITS,
-    Callback,
-    Checkpoint,
-    Problem,
-    ProgressBar,
-    Result,
-    Stopping,
-    solve_each,
-)
+from gwntf.solver import INITS, Callback, Checkpoint, Problem, ProgressBar, Result, Stopping, solve_each
 
 Constraints = dict[str, list[Any]]
 

@@ -80,8 +80,7 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     -------
     estimator
         Of the class and with the parameters of the one that was saved (but for `callbacks`, `progress` and
-        `checkpoint`); what it
-        does with new samples is the same to the bit. Its arrays are NumPy arrays.
+        `checkpoint`); what it does with new samples is the same to the bit. Its arrays are NumPy arrays.
 
     Raises
     ------

@@ -102,8 +102,7 @@ class GWNTF(Graph, PerModeTransport):
         "euclidean" cost between them is exact for near pairs and expanded around cluster centres for far ones
         (``costs_[0].error`` is the error as measured); 0 uses all pairs.
     warm_start_memory : float, default=2**29
-        Bytes that scalings kept for the next transport step may take; if they need more, every step starts
-        anew.
+        Bytes that scalings kept for the next transport step may take; if they need more, every step starts anew.
     n_clusters : int, optional
         Clusters of `fit_predict`; `n_components` by default.
     assign_labels : {"kmeans", "discretize", "cluster_qr"}, default="kmeans"
@@ -145,8 +144,7 @@ class GWNTF(Graph, PerModeTransport):
     embedding_ : (n_samples, R) array
         The sample factor, in normalised scale.
     components_ : (R, n_features) array
-        Products of the other factors, one flattened component per row; ``embedding_ @ components_`` is
-        the model.
+        Products of the other factors, one flattened component per row; ``embedding_ @ components_`` is the model.
     labels_ : (n_samples,) array
         Set by `fit_predict`; always a NumPy array. `predict` carries them to new samples.
     graph_ : csr_array or None
@@ -184,10 +182,9 @@ class GWNTF(Graph, PerModeTransport):
     def for_clustering(cls, n_clusters: int, **params: Any) -> Self:
         """Return an estimator set up for `fit_predict`.
 
-        Three components a cluster, a graph metric chosen without labels, self-tuning weights, a start from the
-        clusters of the graph, ten iterations of ten steps of the samples with adaptive scalings, labels by
-        discretised singular vectors, refined on the graph. A preset, not a default: whatever is given in
-        `params` replaces its part of it.
+        Three components a cluster, a graph metric chosen without labels, self-tuning weights, a start from the clusters
+        of the graph, ten iterations of ten steps of the samples with adaptive scalings, labels by discretised singular
+        vectors, refined on the graph. A preset, not a default: whatever is given in `params` replaces its part of it.
 
         Parameters
         ----------

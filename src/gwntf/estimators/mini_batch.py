@@ -15,14 +15,7 @@ from gwntf.estimators.base import Constraints
 from gwntf.estimators.notices import tell, tell_empty_components
 from gwntf.estimators.parts import PerModeTransport
 from gwntf.estimators.places import Place
-from gwntf.estimators.sklearn_compat import (
-    Interval,
-    Options,
-    StrOptions,
-    count_samples,
-    indexable,
-    take_samples,
-)
+from gwntf.estimators.sklearn_compat import Interval, Options, StrOptions, count_samples, indexable, take_samples
 from gwntf.geometry import CostSpec
 from gwntf.losses import ObjectiveTerms
 from gwntf.solver import Callback, Iteration, Problem, Steps, Stopping, project, start_factors

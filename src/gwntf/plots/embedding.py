@@ -16,13 +16,7 @@ _MAX_LEGEND = 20
 """Largest number of classes that are named in a legend."""
 
 
-def plot_embedding(
-    model_or_Z: Any,
-    labels: Any = None,
-    *,
-    projection: Any = None,
-    ax: Any = None,
-) -> Any:
+def plot_embedding(model_or_Z: Any, labels: Any = None, *, projection: Any = None, ax: Any = None) -> Any:
     """Draw samples as points in two dimensions, coloured by their class.
 
     Parameters

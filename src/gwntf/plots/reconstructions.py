@@ -13,13 +13,7 @@ from gwntf.plots.samples import as_picture, check_kind, draw
 
 
 def plot_reconstructions(
-    model: Any,
-    X: Any,
-    *,
-    kind: str | None = None,
-    columns: int | None = None,
-    cmap: str = "gray",
-    ax: Any = None,
+    model: Any, X: Any, *, kind: str | None = None, columns: int | None = None, cmap: str = "gray", ax: Any = None
 ) -> NDArray[Any]:
     """Draw samples, and below each its reconstruction on the same scale.
 
