@@ -295,7 +295,7 @@ def test_interruption_leaves_no_file_and_exits_with_130(place, tmp_path, capsys,
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gwntf.cli.fit.fit_model", lambda *args, **options: interrupt())
+    monkeypatch.setattr("gwntf.cli.commands.fit_model", lambda *args, **options: interrupt())
     assert main(["fit", str(place / "digits.npz"), "-o", str(tmp_path / "m.gwntf")]) == 130
     assert list(tmp_path.iterdir()) == []
 

@@ -16,9 +16,9 @@ from scipy.io import savemat
 
 from gwntf import DataError, InputError
 from gwntf.data import reconstruct
-from gwntf.datasets import fetch as fetch_module
 from gwntf.datasets import images, load_coil20, load_digits_tensor, make_kruskal_tensor
-from gwntf.datasets.fetch import RemoteFile, fetch, find_data_home
+from gwntf.datasets import images as fetch_module
+from gwntf.datasets.images import RemoteFile, fetch, find_data_home
 
 CONTENT = bytes(range(256)) * 400
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

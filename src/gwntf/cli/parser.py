@@ -9,8 +9,7 @@ from typing import Any
 from gwntf._version import __version__
 from gwntf.backends import BACKENDS
 from gwntf.cli.arguments import data_options, estimator_options, whole
-from gwntf.cli.fit import run_cluster, run_fit
-from gwntf.cli.models import run_info, run_report, run_transform
+from gwntf.cli.commands import run_cluster, run_fit, run_info, run_report, run_transform
 from gwntf.cli.output import Output
 from gwntf.cli.tables import run_demo, run_reproduce
 from gwntf.core import MissingLibraryError

@@ -19,10 +19,10 @@ from gwntf.backends import PRECISIONS
 from gwntf.clustering import ASSIGN_LABELS, check_clusters
 from gwntf.core import Array, InputError
 from gwntf.data import DataTensor, KruskalRows, as_data, as_factors, check_unscaled
-from gwntf.estimators.checkpointing import as_checkpoint, keeper_of
 from gwntf.estimators.fitted import Fitted, Training
 from gwntf.estimators.notices import tell_alone, tell_empty_components, tell_status, tell_uneven
 from gwntf.estimators.places import ENGINES, Place, open_place
+from gwntf.estimators.records import as_checkpoint, keeper_of
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, as_float_array, count_samples, note_features
 from gwntf.losses import Loss
 from gwntf.solver import INITS, Callback, Checkpoint, Problem, ProgressBar, Result, Stopping, solve_each

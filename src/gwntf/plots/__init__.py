@@ -7,14 +7,12 @@ return them as an array (`frames`). Nothing changes matplotlib's settings or sho
 rank to choose, `panels` has images, the objective, and a page of them. `docs/plots.md` has examples.
 """
 
-from gwntf.plots.components import plot_components
 from gwntf.plots.embedding import flatten_embedding, plot_embedding, principal_plane
 from gwntf.plots.flow import plot_flow, plot_plan
 from gwntf.plots.frames import require_matplotlib
 from gwntf.plots.panels import overview, plot_images, plot_objective
-from gwntf.plots.reconstructions import plot_reconstructions
-from gwntf.plots.stability import plot_stability
-from gwntf.plots.tables import plot_bars, plot_curves
+from gwntf.plots.samples import plot_components, plot_reconstructions
+from gwntf.plots.tables import plot_bars, plot_curves, plot_stability
 
 __all__ = [
     "flatten_embedding",

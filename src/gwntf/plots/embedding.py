@@ -9,8 +9,7 @@ from sklearn.preprocessing import normalize
 from gwntf.backends import to_host
 from gwntf.core import FloatArray, InputError
 from gwntf.data import as_real_array
-from gwntf.plots.checks import check_model
-from gwntf.plots.frames import check_axes, new_axes
+from gwntf.plots.frames import check_axes, check_model, new_axes
 
 _MAX_LEGEND = 20
 """Largest number of classes that are named in a legend."""

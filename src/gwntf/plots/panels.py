@@ -8,8 +8,7 @@ import numpy as np
 
 from gwntf.backends import to_host
 from gwntf.core import FloatArray, InputError
-from gwntf.plots.checks import check_model, choose_components
-from gwntf.plots.frames import check_columns, new_axes
+from gwntf.plots.frames import check_columns, check_model, choose_components, new_axes
 
 
 def plot_images(images: FloatArray, *, columns: int | None = None, share_scale: bool = False, ax: Any = None) -> Any:

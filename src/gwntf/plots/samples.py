@@ -1,10 +1,176 @@
-"""Drawing one sample, or one component, as an image, a colour image or a curve."""
+"""Components, and samples beside their reconstructions, as images, colour images or curves."""
 
+import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gwntf.backends import to_host
 from gwntf.core import FloatArray, InputError
+from gwntf.plots.frames import (
+    check_columns,
+    check_model,
+    check_samples,
+    choose_components,
+    component_masses,
+    divide,
+    grid_size,
+    new_axes,
+)
+
+
+def plot_components(
+    model: Any,
+    components: Any = None,
+    *,
+    kind: str | None = None,
+    columns: int | None = None,
+    cmap: str = "gray",
+    ax: Any = None,
+) -> NDArray[Any]:
+    """Draw the components of a model, by decreasing mass.
+
+    Each is labelled with its index (row of `components_`) and its share of the model's mass, the sum of all entries of
+    ``embedding_ @ components_``, and has its own scale, which begins at zero.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Any factorization of the library.
+    components : int or sequence of int, optional
+        Number of components, those of the largest mass, or their indices; all by default.
+    kind : {"image", "rgb", "curve", "modes"}, optional
+        How to draw one: as a grey image (samples of two axes), a colour image (three axes, the last of three
+        channels), a curve (one axis), or along every axis of a sample as a curve of its own: the component summed
+        over all other axes, as shares of its mass, which for a tensor model is a column of a factor. By default
+        what the shape of the samples suggests: "modes" where no other fits.
+    columns : int, optional
+        Components in a row, up to ten by default; with "modes" every component has its own row.
+    cmap : str
+        Colour map of grey images.
+    ax : matplotlib axes, optional
+        The panels are drawn inside its frame; a new figure by default.
+
+    Returns
+    -------
+    (n,) array of matplotlib axes, with "modes" (n, number of axes of a sample)
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from gwntf import GWNTF
+    >>> from gwntf.datasets import load_digits_tensor
+    >>> from gwntf.plots import plot_components
+    >>> X, y = load_digits_tensor()
+    >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
+    >>> plot_components(model, ax=Figure().subplots()).shape
+    (4,)
+    """
+    check_model(model, ax)
+    shape = tuple(model.sample_shape_)
+    chosen = choose_components(model, components)
+    kind = check_kind(kind, shape, along_axes=True)
+    masses = component_masses(model)
+    shares = masses / max(float(masses.sum()), np.finfo(np.float64).tiny)
+    labels = [f"{index}: {_percent(shares[index])}" for index in chosen]
+    parts = to_host(model.components_)[chosen].reshape(len(chosen), *shape).astype(np.float64)
+    title = "components by mass (index: share)"
+    if kind == "modes":
+        columns, title = len(shape), f"{title}, along every axis"
+        labels = [f"{label}, axis {mode + 1}" for label in labels for mode in range(columns)]
+        values = [_along(part, mode) for part in parts for mode in range(columns)]
+    else:
+        columns, values = check_columns(columns, len(chosen)), list(parts)
+    rows = math.ceil(len(values) / columns)
+    frame = new_axes(ax, grid_size(rows, columns, kind, shape))
+    frame.set_title(title)
+    panels = divide(frame, rows, columns, range(len(values)))
+    for panel, one, label in zip(panels, values, labels, strict=True):
+        draw(panel, one, "curve" if kind == "modes" else kind, label, top=float(one.max()), cmap=cmap)
+    return panels.reshape(rows, columns) if kind == "modes" else panels
+
+
+def _along(part: FloatArray, mode: int) -> FloatArray:
+    """Return a component summed over all axes but one, as shares of its mass."""
+    others = tuple(axis for axis in range(part.ndim) if axis != mode)
+    curve: FloatArray = part.sum(axis=others) / (float(part.sum()) or 1.0)
+    return curve
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%" if share >= 0.095 else f"{100 * share:.1f}%"
+
+
+def plot_reconstructions(
+    model: Any, X: Any, *, kind: str | None = None, columns: int | None = None, cmap: str = "gray", ax: Any = None
+) -> NDArray[Any]:
+    """Draw samples, and below each its reconstruction on the same scale.
+
+    The title of a sample is its index in X, that of its reconstruction the relative error |x - x^| / |x| over the
+    observed entries. Missing entries are marked in colour.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Any factorization of the library.
+    X : array-like, samples first
+        The samples to draw, in the shape seen in `fit` or folded as `sample_shape`.
+    kind : {"image", "rgb", "curve"}, optional
+        How to draw a sample, as in `plot_components`; images of samples with more than two axes are means over the
+        further ones.
+    columns : int, optional
+        Samples in a row, up to ten by default; more of them begin a new pair of rows.
+    cmap : str
+        Colour map of grey images.
+    ax : matplotlib axes, optional
+        The panels are drawn inside its frame; a new figure by default.
+
+    Returns
+    -------
+    (2, n) array of matplotlib axes
+        The samples and their reconstructions.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from gwntf import GWNTF
+    >>> from gwntf.datasets import load_digits_tensor
+    >>> from gwntf.plots import plot_reconstructions
+    >>> X, y = load_digits_tensor()
+    >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
+    >>> plot_reconstructions(model, X[:6], ax=Figure().subplots()).shape
+    (2, 6)
+    """
+    check_model(model, ax)
+    shape = tuple(model.sample_shape_)
+    kind = check_kind(kind, shape)
+    samples = check_samples(model, X)
+    columns = check_columns(columns, len(samples))
+    models = model.reconstruct(samples)
+    errors = _relative_errors(samples, models)
+    pictures = [as_picture(values.reshape(-1, *shape), kind) for values in (samples, models)]
+    bands = math.ceil(len(samples) / columns)
+    frame = new_axes(ax, grid_size(2 * bands, columns, kind, shape))
+    frame.set_title("samples, and below each its reconstruction")
+    count = len(samples)
+    cells = [(2 * (k // columns) + below) * columns + k % columns for below in (0, 1) for k in range(count)]
+    panels = divide(frame, 2 * bands, columns, cells).reshape(2, count)
+    for place, pair in enumerate(zip(*pictures, strict=True)):
+        top = max(float(np.nanmax(values)) for values in pair)
+        labels = (f"sample {place}", f"error {errors[place]:.2f}")
+        for panel, values, label in zip(panels[:, place], pair, labels, strict=True):
+            draw(panel, values, kind, label, top=top, cmap=cmap)
+    return panels
+
+
+def _relative_errors(samples: FloatArray, models: FloatArray) -> FloatArray:
+    """|x - x^| / |x| of every sample over its observed entries; the error itself where x is zero."""
+    data, made = (values.reshape(len(values), -1) for values in (samples, models))
+    error, size = (np.sqrt(np.nansum(values**2, axis=1)) for values in (data - made, data))
+    relative: FloatArray = error / np.where(size > 0, size, 1)
+    return relative
+
 
 MISSING = "#e8a79c"
 """Colour of missing entries."""

@@ -7,7 +7,6 @@ May import `problem`, `engines` and `core`. Start with `read`, which knows the f
 
 from gwntf.readers.limits import format_bytes
 from gwntf.readers.read import FORMATS, default_memory, read_data
-from gwntf.readers.samples import Samples
-from gwntf.readers.summary import Summary, summarise
+from gwntf.readers.samples import Samples, Summary, summarise
 
 __all__ = ["FORMATS", "Samples", "Summary", "default_memory", "format_bytes", "read_data", "summarise"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import DataError
-from gwntf.readers.numpy_files import build_sparse
+from gwntf.readers.arrays import build_sparse
 from gwntf.readers.samples import Samples, require
 
 _TIMEOUT = 60.0

@@ -12,12 +12,11 @@ import numpy as np
 from gwntf.core import DataError, InputError
 from gwntf.data import check_sample_shape
 from gwntf.readers import images
+from gwntf.readers.arrays import read_npy, read_npz, read_zarr
 from gwntf.readers.limits import NUMERIC_KINDS, RefusedError
 from gwntf.readers.matlab import read_hdf5, read_mat
-from gwntf.readers.numpy_files import read_npy, read_npz
 from gwntf.readers.samples import Samples, as_labels, read_errors
 from gwntf.readers.tables import read_csv, read_parquet
-from gwntf.readers.zarr_store import read_zarr
 
 FORMATS: dict[str, Callable[..., Samples]] = {
     ".npy": read_npy,
