@@ -82,8 +82,7 @@ def estimator_options() -> argparse.ArgumentParser:
     add("--costs", type=costs, metavar="C,C,...", help=names)
     add("--reg", type=number, metavar="E", help="weight of the entropy")
     add("--graph-reg", type=number, metavar="MU", help="weight of the graph on the samples")
-    neighbors = "neighbours of a sample in the graph"
-    add("--neighbors", dest="n_neighbors", type=whole(1), metavar="P", help=neighbors)
+    add("--neighbors", dest="n_neighbors", type=whole(1), metavar="P", help="neighbours of a sample in the graph")
     add("--inner-iter", type=whole(1), metavar="N", help="steps of the samples in each iteration")
     add("--max-iter", type=whole(1), metavar="N", help="largest number of iterations")
     add("--tol", type=number, metavar="T", help="relative decrease of the objective at which to stop")

@@ -62,8 +62,7 @@ def run_cluster(options: Any, output: Output) -> None:
         return
     sizes = np.bincount(model.labels_, minlength=model.n_clusters)
     metric = f", graph metric {model.graph_metric_}" if hasattr(model, "graph_metric_") else ""
-    text = f"{model.n_clusters}, {sizes.min()} to {sizes.max()} samples each{metric}"
-    output.line("clusters", text, sizes=sizes)
+    output.line("clusters", f"{model.n_clusters}, {sizes.min()} to {sizes.max()} samples each{metric}", sizes=sizes)
     print_scores(output, samples.labels, model.labels_)
     write_table(options.output, {"cluster": model.labels_}, samples.names)
     output.written(options.output)

@@ -143,12 +143,10 @@ def _add_cluster(commands: Any) -> None:
     add = _add_command(commands, "cluster", run_cluster, data_options(), estimator_options())
     add("data", type=Path, metavar="DATA", help=_DATA)
     add("-o", "--output", type=Path, metavar="FILE", help="cluster of every sample, .csv or .npy")
-    clusters = "default: the number of known classes"
-    add("-k", "--clusters", dest="n_clusters", type=whole(1), metavar="K", help=clusters)
+    add("-k", "--clusters", dest="n_clusters", type=whole(1), metavar="K", help="default: the number of known classes")
     add("--model", type=Path, metavar="FILE", help="also save the model, .gwntf")
     add("--report", type=Path, metavar="FILE", help="also write a page on the clusters, .html")
-    rank = "components (default: three for each cluster)"
-    add("--rank", dest="n_components", type=whole(1), metavar="R", help=rank)
+    add("--rank", dest="n_components", type=whole(1), metavar="R", help="components (default: three for each cluster)")
     _add_run_options(add)
 
 
@@ -158,8 +156,7 @@ def _add_fit(commands: Any) -> None:
     add("-o", "--output", type=Path, metavar="FILE", help="model file to write, .gwntf")
     add("--method", choices=sorted(KNOWN), default="GWNTF", help="default: %(default)s")
     add("--rank", dest="n_components", type=whole(1), metavar="R", help="number of components")
-    clusters = "also find this number of clusters"
-    add("--clusters", dest="n_clusters", type=whole(1), metavar="K", help=clusters)
+    add("--clusters", dest="n_clusters", type=whole(1), metavar="K", help="also find this number of clusters")
     _add_run_options(add)
 
 
@@ -172,10 +169,8 @@ def _add_transform(commands: Any) -> None:
     add = _add_command(commands, "transform", run_transform, data_options())
     add("model", type=Path, metavar="MODEL", help="model file, .gwntf")
     add("data", type=Path, metavar="DATA", help=_DATA)
-    embedding = "embedding of every sample, .npy or .csv"
-    add("-o", "--output", type=Path, metavar="FILE", required=True, help=embedding)
-    predict = "write the cluster of every sample instead of its embedding"
-    add("--predict", action="store_true", help=predict)
+    add("-o", "--output", type=Path, metavar="FILE", required=True, help="embedding of every sample, .npy or .csv")
+    add("--predict", action="store_true", help="write the cluster of every sample instead of its embedding")
 
 
 def _add_report(commands: Any) -> None:

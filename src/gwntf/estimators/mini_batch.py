@@ -171,8 +171,7 @@ class MiniBatchGWNTF(PerModeTransport):
         self.objective_curve_, self.objective_, self.n_iter_ = np.array(curve), curve[-1], len(curve)
         self._embed_all(X)
         if self.status_ is Status.MAX_ITER and self.tol > 0:
-            message = f"F had not settled after {self.max_epochs} epochs: raise `max_epochs` or `tol`."
-            tell(message, ConvergenceWarning)
+            tell(f"F had not settled after {self.max_epochs} epochs: raise `max_epochs` or `tol`.", ConvergenceWarning)
         tell_empty_components([np.asarray(mean) for mean in self._means])
 
     def _epoch(

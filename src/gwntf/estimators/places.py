@@ -42,8 +42,7 @@ def open_place(engine: str, device: str | None, precision: str, given: Any) -> I
     if missing:
         raise MissingLibraryError(f"engine='dask' needs {missing[0]}: pip install 'gwntf[dask]'")
     if device is None and precision != "highest":
-        given = f"{precision!r} with engine='dask'"
-        raise InputError("precision", given, "'highest', or a device of torch")
+        raise InputError("precision", f"{precision!r} with engine='dask'", "'highest', or a device of torch")
     from gwntf.data.dask import Cluster
 
     cluster = Cluster(device, precision)

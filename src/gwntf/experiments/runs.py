@@ -193,8 +193,7 @@ def _naming(run: Run) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        message = f"run {run.seed} of {run.method.name} failed: {type(error).__name__}: {error}"
-        raise GwntfError(message) from error
+        raise GwntfError(f"run {run.seed} of {run.method.name} failed: {type(error).__name__}: {error}") from error
 
 
 def estimator(run: Run, setting: Setting) -> Any:

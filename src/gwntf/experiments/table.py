@@ -142,8 +142,7 @@ def _check_params(method: Method, scored: bool, where: str) -> None:
     try:
         method.build()._validate_params()
     except (TypeError, ValueError) as error:
-        given = f"something wrong ({error})"
-        raise InputError(f"{where}: params", given, "parameters of the estimator") from error
+        raise InputError(f"{where}: params", f"something wrong ({error})", "parameters of the estimator") from error
     starts = params.get("n_init", 1)
     _check(not scored or starts <= 1, f"{where}: n_init", repr(starts), "1 where score_at is given")
 

@@ -48,8 +48,7 @@ def plot_embedding(model_or_Z: Any, labels: Any = None, *, projection: Any = Non
     check_axes(ax)
     embedding = _embedding(model_or_Z)
     if labels is not None and np.shape(labels) != (len(embedding),):
-        allowed = f"one label for each of the {len(embedding)} samples"
-        raise InputError("labels", f"shape {np.shape(labels)}", allowed)
+        raise InputError("labels", f"shape {np.shape(labels)}", f"one label for each of the {len(embedding)} samples")
     points = _project(embedding, principal_plane if projection is None else projection)
     ax = new_axes(ax)
     if labels is None:
@@ -86,8 +85,7 @@ def principal_plane(embedding: FloatArray) -> FloatArray:
     kept = min(2, len(values))
     points[:, :kept] = left[:, :kept] * values[:kept]
     largest = points[np.abs(points).argmax(axis=0), [0, 1]]
-    signed: FloatArray = points * np.where(largest < 0, -1, 1)
-    return signed
+    return points * np.where(largest < 0, -1, 1)
 
 
 def flatten_embedding(embedding: FloatArray) -> FloatArray:
@@ -105,8 +103,7 @@ def flatten_embedding(embedding: FloatArray) -> FloatArray:
     perplexity = min(30.0, max(1.0, (len(embedding) - 1) / 4))
     init = "pca" if min(embedding.shape) >= 2 else "random"
     plane = TSNE(perplexity=perplexity, init=init, random_state=0, max_iter=500)
-    points: FloatArray = plane.fit_transform(normalize(embedding.astype(np.float64)))
-    return points
+    return np.asarray(plane.fit_transform(normalize(embedding.astype(np.float64))))
 
 
 def _embedding(model_or_Z: Any) -> FloatArray:

@@ -135,8 +135,7 @@ def plot_plan(model: Any, sample: Any, *, mode: int = 1, cmap: str = "viridis", 
     top = float(plan.max()) or 1.0
     image = ax.imshow(plan, cmap=cmap, norm=LogNorm(1e-4 * top, top, clip=True), interpolation="nearest")
     ax.plot([-0.5, len(plan) - 0.5], [-0.5, len(plan) - 0.5], color="white", linestyle="--", linewidth=0.8)
-    title = f"mass moved along axis {mode}"
-    ax.set(title=title, xlabel="place in the model", ylabel="place in the sample")
+    ax.set(title=f"mass moved along axis {mode}", xlabel="place in the model", ylabel="place in the sample")
     ax.figure.colorbar(image, cax=ax.inset_axes([1.03, 0, 0.05, 1]), label="mass")
     return ax
 
@@ -167,16 +166,14 @@ def _check_modes(modes: Any, order: int) -> tuple[int, int]:
 def _summed(values: FloatArray, order: tuple[int, int]) -> FloatArray:
     """Sum over all axes but two, which come in this order."""
     first = np.moveaxis(values, order, (0, 1))
-    summed: FloatArray = first.reshape(*first.shape[:2], -1).sum(axis=-1)
-    return summed
+    return np.asarray(first.reshape(*first.shape[:2], -1).sum(axis=-1))
 
 
 def _weighted(moves: FloatArray, mass: FloatArray, order: tuple[int, int]) -> FloatArray:
     """Mean over all axes but two, weighted by mass; NaN where there is none."""
     total = _summed(mass, order)
     moved = _summed(np.where(mass > 0, mass * moves, 0), order)
-    mean: FloatArray = np.where(total > 0, moved / np.where(total > 0, total, 1), np.nan)
-    return mean
+    return np.where(total > 0, moved / np.where(total > 0, total, 1), np.nan)
 
 
 _MAX_ITER, _TOL = 10_000, 1e-7

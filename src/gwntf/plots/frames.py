@@ -110,8 +110,7 @@ def check_sample(model: Any, sample: Any) -> FloatArray:
 def component_masses(model: Any) -> FloatArray:
     """Return the mass of every component: the sum of all entries of its tensor."""
     embedding, components = to_host(model.embedding_), to_host(model.components_)
-    masses: FloatArray = embedding.sum(axis=0, dtype=np.float64) * components.sum(axis=1)
-    return masses
+    return np.asarray(embedding.sum(axis=0, dtype=np.float64) * components.sum(axis=1))
 
 
 def choose_components(model: Any, components: Any) -> NDArray[np.int_]:

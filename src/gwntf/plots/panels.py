@@ -85,8 +85,7 @@ def plot_objective(model: Any, *, ax: Any = None) -> Any:
     curve = model.objective_curve_
     ax.plot(np.arange(len(curve)), curve, color="C0")
     ax.set_yscale("log" if curve.min() > 0 else "linear")
-    title = f"objective over {model.n_iter_} iterations"
-    ax.set(xlabel="outer iteration", ylabel="objective F", title=title)
+    ax.set(xlabel="outer iteration", ylabel="objective F", title=f"objective over {model.n_iter_} iterations")
     ax.grid(alpha=0.3)
     return ax
 

@@ -94,8 +94,7 @@ def plot_components(
 def _along(part: FloatArray, mode: int) -> FloatArray:
     """Return a component summed over all axes but one, as shares of its mass."""
     others = tuple(axis for axis in range(part.ndim) if axis != mode)
-    curve: FloatArray = part.sum(axis=others) / (float(part.sum()) or 1.0)
-    return curve
+    return np.asarray(part.sum(axis=others) / (float(part.sum()) or 1.0))
 
 
 def _percent(share: float) -> str:
@@ -168,8 +167,7 @@ def _relative_errors(samples: FloatArray, models: FloatArray) -> FloatArray:
     """|x - x^| / |x| of every sample over its observed entries; the error itself where x is zero."""
     data, made = (values.reshape(len(values), -1) for values in (samples, models))
     error, size = (np.sqrt(np.nansum(values**2, axis=1)) for values in (data - made, data))
-    relative: FloatArray = error / np.where(size > 0, size, 1)
-    return relative
+    return np.asarray(error / np.where(size > 0, size, 1))
 
 
 MISSING = "#e8a79c"
@@ -203,8 +201,7 @@ def as_picture(values: FloatArray, kind: str) -> FloatArray:
     if kind != "image" or values.ndim == 3:
         return values
     flat = np.ma.masked_invalid(values.reshape(*values.shape[:3], -1))
-    means: FloatArray = flat.mean(axis=-1).filled(np.nan)
-    return means
+    return np.asarray(flat.mean(axis=-1).filled(np.nan))
 
 
 def draw(panel: Any, values: FloatArray, kind: str, title: str, *, top: float, cmap: str) -> None:

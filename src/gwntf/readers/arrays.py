@@ -68,16 +68,14 @@ def _read_file(path: Path, max_bytes: int, kinds: str, *, lazy: bool = False) ->
         if not lazy:
             return _read_array(file, length, max_bytes, kinds)
         _check_header(file, length, kinds)
-        mapped: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        return mapped
+        return npy.open_memmap(path, mode="r")
 
 
 def _read_array(file: IO[bytes], length: int, max_bytes: int, kinds: str, what: str = "entries") -> NDArray[Any]:
     """Read the array of a .npy file of `length` bytes, once its header and sizes have been checked."""
     check_size(_check_header(file, length, kinds, what), length, max_bytes)
     file.seek(0)
-    array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
-    return array
+    return npy.read_array(file, allow_pickle=False)
 
 
 def _check_header(file: IO[bytes], length: int, kinds: str, what: str = "entries") -> int:

@@ -57,8 +57,7 @@ def model_report(model: Any, title: str, samples: Samples | None = None) -> str:
         sections.append(section("Embedding", _embedding(model, known)))
         curve, figure = model.objective_curve_, new_figure(7, 3.2)
         plots.plot_objective(model, ax=figure.subplots())
-        caption = f"From {curve[0]:.6g} at the start to {curve[-1]:.6g}."
-        sections.append(section("Objective", picture(figure, caption)))
+        sections.append(section("Objective", picture(figure, f"From {curve[0]:.6g} at the start to {curve[-1]:.6g}.")))
         differ = paragraph("Parameters that differ from the defaults of the method.")
         sections.append(section("Settings", differ, preformatted(_settings(model))))
     return page(title, sections)
@@ -178,8 +177,7 @@ def _settings(model: Any) -> str:
             settings[name] = value
         else:
             shape = getattr(value, "shape", None)
-            kind = f"{type(value).__name__} of shape {shape}"
-            settings[name] = repr(value)[:200] if shape is None else kind
+            settings[name] = repr(value)[:200] if shape is None else f"{type(value).__name__} of shape {shape}"
     return json.dumps(settings, indent=1)
 
 
