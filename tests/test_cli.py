@@ -13,8 +13,8 @@ from PIL import Image
 
 import gwntf
 from gwntf.cli import main
-from gwntf.cli.arguments import memory_size, shape
 from gwntf.cli.output import format_duration, printable, to_json
+from gwntf.cli.parser import memory_size, shape
 from gwntf.data import sources
 from gwntf.datasets import load_digits_tensor
 

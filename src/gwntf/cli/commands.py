@@ -1,4 +1,4 @@
-"""Commands on data and models: `gwntf fit`, `cluster`, `transform`, `report` and `info`."""
+"""Commands on data and models: `gwntf fit`, `cluster`, `transform`, `report`, `info`, and how they read data."""
 
 import time
 from pathlib import Path
@@ -6,16 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gwntf.cli.inputs import (
-    build,
-    check_parameters,
-    check_values,
-    given_parameters,
-    load_samples,
-    print_summary,
-    read_samples,
-    sample_layout,
-)
 from gwntf.cli.output import (
     Output,
     check_output,
@@ -27,11 +17,13 @@ from gwntf.cli.output import (
     write_text,
 )
 from gwntf.cli.plan import print_plan
-from gwntf.core import InputError, Status
+from gwntf.core import GwntfError, InputError, Status
 from gwntf.estimators import GWNTF, load
+from gwntf.estimators.base import check_parameters
+from gwntf.estimators.files import KNOWN
 from gwntf.evaluation import clustering_scores
 from gwntf.plots import require_matplotlib
-from gwntf.readers import Samples, summarise
+from gwntf.readers import Samples, Summary, default_memory, read_data, summarise
 from gwntf.reports import ending, model_report, set_parameters
 
 
@@ -57,7 +49,7 @@ def run_cluster(options: Any, output: Output) -> None:
     samples = load_samples(output, options.data, options)
     given = given_parameters(options)
     model: Any = GWNTF.for_clustering(given.pop("n_clusters", None) or _count_classes(samples), **given)
-    check_parameters(model)
+    checked(model)
     if not fit_model(output, model, samples.X, options, labelled=True):
         return
     sizes = np.bincount(model.labels_, minlength=model.n_clusters)
@@ -190,3 +182,106 @@ def write_report(path: Path, model: Any, title: str, samples: Samples | None) ->
     with printed_warnings():
         page = model_report(model, title, samples)
     write_text(path, page)
+
+
+def load_samples(output: Output, path: Path, options: Any, model: Any = None) -> Samples:
+    """Read data, print a summary, and check that a fit, or the model, can use them."""
+    samples = read_samples(path, options, model)
+    found = summarise(samples.X)
+    print_summary(output, path, samples, found)
+    check_values(path, found, options.missing if model is None else model.missing)
+    return samples
+
+
+def read_samples(path: Path, options: Any, model: Any = None) -> Samples:
+    """Read data as the options say; for a model, rows are folded and images resized to the shape of its samples."""
+    layout = () if model is None else sample_layout(model)
+    is_folder = path.is_dir() and path.suffix.lower() != ".zarr"
+    size: Any = options.size or (layout[:2] if is_folder and len(layout) > 1 else None)
+    if size is not None and len(size) != 2:
+        raise InputError("size", format_shape(size), "a height and a width, as in 32x32")
+    limit = default_memory() if options.max_memory is None else options.max_memory
+    large = path.suffix.lower() == ".npy" and path.is_file() and path.stat().st_size > limit
+
+    def read(sample_shape: tuple[int, ...] | None) -> Samples:
+        return read_data(
+            path,
+            key=options.key,
+            labels=options.labels,
+            sample_shape=sample_shape,
+            sample_axis=options.sample_axis,
+            size=size,
+            color=options.color or (is_folder and len(layout) == 3 and layout[-1] == 3),
+            lazy=large and sample_shape is None and options.sample_axis == 0,
+            max_bytes=options.max_memory,
+        )
+
+    samples = read(options.sample_shape)
+    rows = len(samples.X.shape) == 2 and not hasattr(samples.X, "tocsr")
+    if rows and not is_folder and len(layout) > 1 and options.sample_shape is None:
+        return read(layout)
+    return samples
+
+
+def sample_layout(model: Any) -> tuple[int, ...]:
+    """Return the shape of one sample as the model takes it in X."""
+    return tuple(np.shape(model.inverse_transform(model.embedding_[:1]))[1:])
+
+
+def check_values(path: Path, found: Summary, missing: str | None) -> None:
+    """Raise if the data contain entries that no method accepts; the message names options of the command line."""
+    if len(found.shape) < 2 or 0 in found.shape:
+        given = f"an array of shape {format_shape(found.shape)}"
+        raise InputError(str(path), given, "samples first and at least one more axis")
+    if found.negative:
+        given = f"{found.negative} negative entries (smallest {found.smallest:g})"
+        raise InputError(str(path), given, "nonnegative numbers: shift or clip them first")
+    if found.infinite:
+        raise InputError(str(path), f"{found.infinite} infinite entries", "finite numbers")
+    if found.missing and missing != "ignore":
+        raise InputError(str(path), f"{found.missing} NaN entries", "numbers, or --missing ignore")
+    if not found.largest > 0:
+        raise InputError(str(path), "only zeros", "data with some positive entries")
+
+
+def print_summary(output: Output, path: Path, samples: Samples, found: Summary) -> None:
+    """Print shape, type and range of the data, the number of known classes, and remarks of the reader."""
+    share = 100 * found.zeros / max(1, found.entries)
+    kind = f"sparse {found.dtype}" if found.sparse else found.dtype
+    missing = f", {found.missing} missing" if found.missing else ""
+    classes = None if samples.labels is None else len(set(samples.labels.tolist()))
+    text = (
+        f"{path}: {found.shape[0]} samples of {format_shape(found.shape[1:])}, {kind}, "
+        f"{found.smallest:g} to {found.largest:g}, {share:.1f} % zeros{missing}"
+    )
+    data = {"path": str(path), "classes": classes, "note": samples.note, **vars(found)}
+    output.line("data", text, data=data)
+    if classes is not None:
+        output.line("classes", f"{classes} known; not used in the fit")
+    if samples.note:
+        output.line("note", samples.note)
+
+
+def given_parameters(options: Any) -> dict[str, Any]:
+    """Return the parameters of the estimator that the user set."""
+    names = set(GWNTF().get_params()) & set(vars(options)) - {"sample_shape"}  # the reader has folded the samples
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    return {name: None if (name, value) == ("sample_norm", "none") else value for name, value in given.items()}
+
+
+def build(method: str, given: dict[str, Any]) -> Any:
+    """Return an estimator of that method; raise if it does not have one of the parameters."""
+    cls: Any = KNOWN[method]
+    unknown = sorted(set(given) - set(cls().get_params()))
+    if unknown:
+        raise InputError(unknown[0], repr(given[unknown[0]]), f"nothing: {method} has no such parameter")
+    return checked(cls(**given))
+
+
+def checked(model: Any) -> Any:
+    """Return the estimator after a check of its parameters."""
+    try:
+        check_parameters(model)
+    except ValueError as error:
+        raise GwntfError(str(error)) from error
+    return model

@@ -4,9 +4,8 @@ import numbers
 import os
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,12 +17,12 @@ from sklearn.utils import check_random_state
 from gwntf.backends import PRECISIONS
 from gwntf.clustering import ASSIGN_LABELS, check_clusters
 from gwntf.core import Array, InputError
-from gwntf.data import DataTensor, KruskalRows, as_data, as_factors, check_unscaled
+from gwntf.data import DataTensor, KruskalRows, as_factors, check_unscaled
 from gwntf.estimators.fitted import Fitted, Training
 from gwntf.estimators.notices import tell_alone, tell_empty_components, tell_status, tell_uneven
-from gwntf.estimators.places import ENGINES, Place, open_place
+from gwntf.estimators.places import ENGINES, Place
 from gwntf.estimators.records import as_checkpoint, keeper_of
-from gwntf.estimators.sklearn_compat import Interval, StrOptions, as_float_array, count_samples, note_features
+from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples
 from gwntf.losses import Loss
 from gwntf.solver import INITS, Callback, Checkpoint, Problem, ProgressBar, Result, Stopping, solve_each
 
@@ -89,10 +88,6 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     # --- what the parts supply ------------------------------------------------------------------------------
 
     @abstractmethod
-    def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
-        """Give the data the order of the model; also return the shape of one sample."""
-
-    @abstractmethod
     def _check_loss(self, shape: tuple[int, ...]) -> Any:
         """Check the parameters of the loss against the shape of the folded X, before any work."""
 
@@ -153,8 +148,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
 
     def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
         """Fit each of some models that differ in nothing but their random numbers; this one states the problem."""
-        self._validate_params()
-        self._check_callbacks()
+        check_parameters(self)
         checkpoint = as_checkpoint(self.checkpoint)
         with self._place(X) as place:
             if place.cluster is not None:
@@ -248,7 +242,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         >>> len(set(labels[:6])), len(set(labels[6:])), labels[0] == labels[6]
         (1, 1, np.False_)
         """
-        self._validate_params()
+        check_parameters(self)
         check_clusters(self._clusters, count_samples(X), self.n_components, self.assign_labels)
         self.fit(X, y)
         self.labels_ = self._training_labels()
@@ -288,47 +282,11 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             embedding, scale = backend.asarray(self.embedding_), backend.asarray(self.sample_scale_)
             return backend.as_given(self._fill(embedding, scale, self._tensor(X, place, reset=False)), X)
 
-    # --- the parts ------------------------------------------------------------------------------------------
-
-    def _place(self, given: Any) -> AbstractContextManager[Place]:
-        """Provide the place where work on these data is done."""
-        return open_place(self.engine, self.device, self.precision, given)
-
-    def _tensor(self, X: Any, place: Place, *, reset: bool) -> DataTensor:
-        """Check X, bring it to the backend or to the workers, and fold its rows."""
-        dtype = self.dtype or place.default_dtype
-        data = as_data(
-            X,
-            place.backend,
-            missing=self.missing,
-            dtype=dtype,
-            scaled=self.sample_norm is not None,
-            as_array=partial(as_float_array, dtype=dtype, estimator=self),
-            cluster=place.cluster,
-        )
-        note_features(self, X, reset=reset)
-        layout = data.shape[1:]
-        folded, sample_shape = self._fold(data)
-        if reset:
-            self._layout, self.sample_shape_ = layout, tuple(sample_shape)
-        elif layout != self._layout:
-            raise InputError("X", f"samples of shape {layout}", f"shape {self._layout}")
-        return folded
-
-    def _check_callbacks(self) -> None:
-        for place, callback in enumerate(self.callbacks or ()):
-            if not callable(callback):
-                raise InputError(f"callbacks[{place}]", type(callback).__name__, "a callable")
-
     @contextmanager
     def _watching(self, steps: int) -> Iterator[list[Callback]]:
         """Provide the user's callbacks, and a progress bar of so many steps if wanted."""
-        callbacks: list[Callback] = list(self.callbacks or ())
-        if not self.progress:
-            yield callbacks
-            return
-        with ProgressBar(steps) as bar:
-            yield [*callbacks, bar]
+        with ProgressBar(steps) if self.progress else nullcontext() as bar:
+            yield [*(self.callbacks or ()), *([] if bar is None else [bar])]
 
     @property
     def _n_features_out(self) -> int:
@@ -342,3 +300,11 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = self.missing == "ignore"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def check_parameters(model: Factorization) -> None:
+    """Raise a ValueError unless every parameter of an estimator has a valid type and value, whatever the data."""
+    model._validate_params()
+    for index, callback in enumerate(model.callbacks or ()):
+        if not callable(callback):
+            raise InputError(f"callbacks[{index}]", type(callback).__name__, "a callable")

@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from gwntf.core import InputError, ModelFileError, Status
-from gwntf.estimators.base import Factorization
+from gwntf.estimators.base import Factorization, check_parameters
 from gwntf.estimators.fitted import Training
 from gwntf.estimators.gwntf import GWNTF
 from gwntf.estimators.methods import GNCP, GNMF, NCP, NMF, SDNMF, SWIFT
@@ -108,7 +108,7 @@ def load(path: str | os.PathLike[str]) -> Factorization:
 
 def _model(kind: str, params: dict[str, Any], fitted: dict[str, Any], training: Any) -> Factorization:
     model = KNOWN[kind](**params)
-    model._validate_params()
+    check_parameters(model)
     unknown = set(fitted) - {*FITTED, *PERHAPS}
     if unknown or not set(FITTED) <= set(fitted):
         raise ValueError("other attributes than those of a fitted model")

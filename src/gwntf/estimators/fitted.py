@@ -4,7 +4,7 @@ import os
 from abc import abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from gwntf.backends import Backend, is_foreign, to_host
 from gwntf.clustering import assign, check_clusters, nearest_label
 from gwntf.core import Array, FloatArray, InputError
-from gwntf.data import DataTensor, KruskalRows, as_real_array, check_unscaled, khatri_rao
+from gwntf.data import DataTensor, KruskalRows, as_data, as_real_array, check_unscaled, khatri_rao
 from gwntf.estimators.notices import tell
-from gwntf.estimators.places import Place
+from gwntf.estimators.places import Place, open_place
+from gwntf.estimators.sklearn_compat import as_float_array, note_features
 from gwntf.geometry import Ties
 from gwntf.losses import Loss
 from gwntf.solver import Stopping, project
@@ -26,46 +27,49 @@ from gwntf.solver import Stopping, project
 
 @dataclass
 class Training:
-    """What `predict` compares new samples with: found when it is first called, and kept.
+    """The training samples as `predict` compares new samples with them; computed when it is first called."""
 
-    Attributes
-    ----------
-    given : array-like or None
-        The training samples as the user gave them, until `rows` is known.
-    rows : (n_samples, R) array or None
-        Their embedding as new samples.
-    labels : (n_samples,) array or None
-        Their labels.
-    """
-
-    given: Any
-    rows: FloatArray | None = None
+    given: Any  # the samples as the user gave them, until `rows` is known
+    rows: FloatArray | None = None  # their embedding as new samples, (n_samples, R)
     labels: NDArray[np.int_] | None = None
 
 
 class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
     """The part of `base.Factorization` that begins where its fit ends."""
 
-    n_components: int
-    n_clusters: int | None
-    assign_labels: str
-    sample_norm: str | None
-    max_iter: int
-    tol: float
-    random_state: Any
-
     factors_: list[Array]
     embedding_: Array
     _layout: tuple[int, ...]
     _seen: Training
 
-    @abstractmethod
     def _place(self, given: Any) -> AbstractContextManager[Place]:
         """Provide the place where work on these data is done."""
+        return open_place(self.engine, self.device, self.precision, given)
 
-    @abstractmethod
     def _tensor(self, X: Any, place: Place, *, reset: bool) -> DataTensor:
         """Check X, bring it to the backend or to the workers, and fold its rows."""
+        dtype = self.dtype or place.default_dtype
+        data = as_data(
+            X,
+            place.backend,
+            missing=self.missing,
+            dtype=dtype,
+            scaled=self.sample_norm is not None,
+            as_array=partial(as_float_array, dtype=dtype, estimator=self),
+            cluster=place.cluster,
+        )
+        note_features(self, X, reset=reset)
+        layout = data.shape[1:]
+        folded, sample_shape = self._fold(data)
+        if reset:
+            self._layout, self.sample_shape_ = layout, tuple(sample_shape)
+        elif layout != self._layout:
+            raise InputError("X", f"samples of shape {layout}", f"shape {self._layout}")
+        return folded
+
+    @abstractmethod
+    def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
+        """Give the data the order of the model; also return the shape of one sample."""
 
     @property
     def _degrees(self) -> tuple[int, int]:
@@ -302,7 +306,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
 
     @property
     def _clusters(self) -> int:
-        return self.n_components if self.n_clusters is None else self.n_clusters
+        return int(self.n_components if self.n_clusters is None else self.n_clusters)
 
     def _training_labels(self) -> NDArray[np.int_]:
         """Label the training samples, once."""

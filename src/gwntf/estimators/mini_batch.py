@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from gwntf.core import FloatArray, InputError, Status
 from gwntf.data import DataTensor, as_factors, pieces
-from gwntf.estimators.base import Constraints
+from gwntf.estimators.base import Constraints, check_parameters
 from gwntf.estimators.notices import tell, tell_empty_components
 from gwntf.estimators.parts import PerModeTransport
 from gwntf.estimators.places import Place
@@ -137,7 +137,7 @@ class MiniBatchGWNTF(PerModeTransport):
         >>> model.components_.shape
         (2, 20)
         """
-        self._validate_params()
+        check_parameters(self)
         first = not hasattr(self, "n_batches_")
         with self._place(X) as place:
             tensor, scale = self._batch(X, place, first=first, rng=check_random_state(self.random_state))
@@ -149,8 +149,7 @@ class MiniBatchGWNTF(PerModeTransport):
         return self
 
     def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
-        self._validate_params()
-        self._check_callbacks()
+        check_parameters(self)
         steps = self.max_epochs * -(-count_samples(X) // self.batch_size)
         with self._watching(len(models) * steps) as callbacks:
             for model in models:

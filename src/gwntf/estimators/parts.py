@@ -120,15 +120,11 @@ class Transport(Factorization):
     def _loss(self, checked: tuple[CostSpec, ...], tensor: DataTensor) -> Loss:
         relaxation = Relaxation(self.reg, self.reg_m_data, self.reg_m_model)
         self.costs_ = resolve_long_costs(checked, tensor, relaxation, self.kernel_tol)
-        self._tell_long_costs(checked)
-        return self._transport_loss()
-
-    def _tell_long_costs(self, checked: tuple[CostSpec, ...]) -> None:
-        """Tell of modes whose cost was to be near-far, and is a large matrix."""
         for mode, (spec, cost) in enumerate(zip(checked, self.costs_, strict=True)):
-            wanted = isinstance(spec, str) and spec in COMPARED_COSTS and self.kernel_tol > 0
-            if wanted and isinstance(cost, np.ndarray) and len(cost) > SAMPLE_MODE_LIMIT:
+            near_far = isinstance(spec, str) and spec in COMPARED_COSTS and self.kernel_tol > 0
+            if near_far and isinstance(cost, np.ndarray) and len(cost) > SAMPLE_MODE_LIMIT:
                 tell_all_pairs(mode, len(cost), self.kernel_tol)
+        return self._transport_loss()
 
     def _loss_of_new_samples(self) -> SimplexLoss:
         return self._transport_loss().for_new_samples()

@@ -13,21 +13,11 @@ ENGINES = (*BACKENDS, "dask")
 
 
 class Place(NamedTuple):
-    """Where work on some data is done.
+    """Where work on some data is done."""
 
-    Attributes
-    ----------
-    backend : Backend
-        That of this process.
-    default_dtype : str or None
-        Number type of data where the user asks for none; None keeps that of the data.
-    cluster : Cluster or None
-        Whose workers have the data of a fit.
-    """
-
-    backend: Backend
-    default_dtype: str | None
-    cluster: Any = None
+    backend: Backend  # that of this process
+    default_dtype: str | None  # number type where the user gives none; None keeps that of the data
+    cluster: Any = None  # Dask cluster whose workers have the data of a fit
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster._spectral import cluster_qr, discretize
 from sklearn.utils import _safe_indexing, check_array, indexable
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import _num_samples as count_samples
@@ -15,9 +14,7 @@ __all__ = [
     "Options",
     "StrOptions",
     "as_float_array",
-    "cluster_qr",
     "count_samples",
-    "discretize",
     "indexable",
     "note_features",
     "take_samples",

@@ -10,6 +10,7 @@ from typing import Any
 from gwntf import estimators
 from gwntf.clustering import ASSIGN_LABELS
 from gwntf.core import DataError, InputError
+from gwntf.estimators.base import check_parameters
 from gwntf.evaluation import SCORES
 
 DATASETS = ("coil20", "pie_pose27", "digits")
@@ -140,7 +141,7 @@ def _check_params(method: Method, scored: bool, where: str) -> None:
         _check(how in ASSIGN_LABELS, f"{where}: assign_labels", repr(how), allowed)
         return
     try:
-        method.build()._validate_params()
+        check_parameters(method.build())
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}: params", f"something wrong ({error})", "parameters of the estimator") from error
     starts = params.get("n_init", 1)
