@@ -5,8 +5,8 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,20 @@ from gwntf.clustering import ASSIGN_LABELS, check_clusters
 from gwntf.core import Array, InputError
 from gwntf.data import DataTensor, KruskalRows, as_factors, check_unscaled
 from gwntf.estimators.fitted import Fitted, Training
-from gwntf.estimators.notices import tell_alone, tell_empty_components, tell_status, tell_uneven
+from gwntf.estimators.notices import warn_empty_components, warn_isolated, warn_status, warn_uneven
 from gwntf.estimators.places import ENGINES, Place
 from gwntf.estimators.records import as_checkpoint, keeper_of
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples
 from gwntf.losses import Loss
 from gwntf.solver import INITS, Callback, Checkpoint, Problem, ProgressBar, Result, Stopping, solve_each
 
-Constraints = dict[str, list[Any]]
+AT_LEAST_ONE = Interval(numbers.Integral, 1, None, closed="left")
+NONNEGATIVE = Interval(numbers.Real, 0, None, closed="left")
+
+
+def parameter(default: Any, *allowed: Any) -> Any:
+    """Return the field of a parameter: its default, and the types and values that scikit-learn accepts for it."""
+    return field(default=default, metadata={"allowed": list(allowed)})
 
 
 @dataclass(eq=False, repr=False)
@@ -38,52 +44,30 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     and, where it has one, `parts.Graph`.
     """
 
-    n_components: int = 10
+    n_components: int = parameter(10, AT_LEAST_ONE)
     _: KW_ONLY
-    sample_norm: str | None = "l2"
-    missing: str = "error"
-    init: str | Sequence[Any] = "random"
-    n_init: int = 1
-    max_iter: int = 100
-    tol: float = 1e-4
-    n_clusters: int | None = None
-    assign_labels: str = "kmeans"
-    engine: str = "auto"
-    device: str | None = None
-    dtype: str | None = None
-    precision: str = "highest"
-    callbacks: Sequence[Callback] | None = None
-    progress: bool = False
-    checkpoint: str | os.PathLike[str] | Checkpoint | None = None
-    random_state: Any = None
+    sample_norm: str | None = parameter("l2", StrOptions({"l1", "l2"}), None)
+    missing: str = parameter("error", StrOptions({"error", "ignore"}))
+    init: str | Sequence[Any] = parameter("random", StrOptions(set(INITS)), list, tuple)
+    n_init: int = parameter(1, AT_LEAST_ONE)
+    max_iter: int = parameter(100, AT_LEAST_ONE)
+    tol: float = parameter(1e-4, NONNEGATIVE)
+    n_clusters: int | None = parameter(None, AT_LEAST_ONE, None)
+    assign_labels: str = parameter("kmeans", StrOptions(set(ASSIGN_LABELS)))
+    engine: str = parameter("auto", StrOptions(set(ENGINES)))
+    device: str | None = parameter(None, str, None)
+    dtype: str | None = parameter(None, StrOptions({"float32", "float64"}), None)
+    precision: str = parameter("highest", StrOptions(set(PRECISIONS)))
+    callbacks: Sequence[Callback] | None = parameter(None, list, tuple, None)
+    progress: bool = parameter(False, "boolean")
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = parameter(None, str, os.PathLike, Checkpoint, None)
+    random_state: Any = parameter(None, "random_state")
 
-    _own_constraints: ClassVar[Constraints] = {
-        "n_components": [Interval(numbers.Integral, 1, None, closed="left")],
-        "sample_norm": [StrOptions({"l1", "l2"}), None],
-        "missing": [StrOptions({"error", "ignore"})],
-        "init": [StrOptions(set(INITS)), list, tuple],
-        "n_init": [Interval(numbers.Integral, 1, None, closed="left")],
-        "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
-        "tol": [Interval(numbers.Real, 0, None, closed="left")],
-        "n_clusters": [Interval(numbers.Integral, 1, None, closed="left"), None],
-        "assign_labels": [StrOptions(set(ASSIGN_LABELS))],
-        "engine": [StrOptions(set(ENGINES))],
-        "device": [str, None],
-        "precision": [StrOptions(set(PRECISIONS))],
-        "dtype": [StrOptions({"float32", "float64"}), None],
-        "callbacks": [list, tuple, None],
-        "progress": ["boolean"],
-        "checkpoint": [str, os.PathLike, Checkpoint, None],
-        "random_state": ["random_state"],
-    }
-
-    _parameter_constraints: ClassVar[Constraints] = {}
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Gather the constraints of all parts, where scikit-learn looks for them."""
-        super().__init_subclass__(**options)
-        parts = [vars(part).get("_own_constraints", {}) for part in reversed(cls.__mro__)]
-        cls._parameter_constraints = {name: rule for part in parts for name, rule in part.items()}
+    @property
+    def _parameter_constraints(self) -> dict[str, list[Any]]:
+        """What each parameter may be, where scikit-learn looks for it; a new default keeps what the base allows."""
+        parts = [getattr(part, "__dataclass_fields__", {}) for part in reversed(type(self).__mro__)]
+        return {name: one.metadata["allowed"] for part in parts for name, one in part.items() if one.metadata}
 
     # --- what the parts supply ------------------------------------------------------------------------------
 
@@ -122,11 +106,9 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, sparse array or chunked array of shape (n_samples, I_1, ..., I_{N-1})
-            Nonnegative data, samples first. SciPy sparse matrices and arrays of the `sparse` library are never made
-            dense, and a `numpy.memmap`, zarr or Dask array is read a block of samples at a time, never whole
-            (`docs/scaling.md`). A torch tensor stays on its device, and so do the results. With
-            ``missing="ignore"`` NaN, or the mask of a NumPy masked array, says that an entry was not observed; so it is
-            wherever a method takes X.
+            Nonnegative data, samples first. Sparse arrays are never made dense, and a `numpy.memmap`, zarr or Dask array
+            is read in blocks of samples (`docs/scaling.md`). A torch tensor stays on its device, and so do the results.
+            With ``missing="ignore"`` NaN, or the mask of a masked array, marks entries that were not observed.
         y : None
             Ignored.
 
@@ -153,11 +135,11 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         with self._place(X) as place:
             if place.cluster is not None:
                 place.cluster.check()
-            problem, scale = self._state(X, place)
+            problem, scale = self._build_problem(X, place)
             keeper = keeper_of(models, checkpoint, problem, scale, self.device)
             stated = {name: value for name, value in vars(self).items() if name not in self.get_params()}
             steps = len(models) * self.n_init * self.max_iter
-            with self._watching(steps) as callbacks, keeper.listening():
+            with self._with_progress(steps) as callbacks, keeper.listening():
                 rngs = [check_random_state(model.random_state) for model in models]
                 results = solve_each(
                     replace(problem, data=problem.data.on_cluster(place.cluster)),
@@ -170,10 +152,10 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
                 )
                 for model, result in zip(models, results, strict=True):
                     model.__dict__.update(stated)
-                    model._keep(result, problem.data, scale, X)
+                    model._set_result(result, problem.data, scale, X)
         keeper.close()
 
-    def _state(self, X: Any, place: Place) -> tuple[Problem, Array]:
+    def _build_problem(self, X: Any, place: Place) -> tuple[Problem, Array]:
         """Check everything and state the problem; also return the scale of every sample."""
         raw = self._tensor(X, place, reset=True)
         shape = raw.shape
@@ -186,25 +168,25 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         if self.sample_norm is None:
             sums = tensor.backend.to_numpy(tensor.sample_sums)
             check_unscaled(tensor.dtype, tensor.largest, float(sums.sum()), self._degrees)
-            tell_uneven(sums)
+            warn_uneven(sums)
         loss = self._loss(checked, tensor)
         self.graph_, graph_reg = self._build_graph(given, tensor)
         problem = Problem(tensor, loss, self.graph_, graph_reg)
         if self.graph_ is not None and graph_reg > 0:
-            tell_alone(self.graph_)
+            warn_isolated(self.graph_)
         self._prepare_start(tensor)
         return problem, scale
 
-    def _keep(self, result: Result, tensor: DataTensor, scale: Array, X: Any) -> None:
+    def _set_result(self, result: Result, tensor: DataTensor, scale: Array, X: Any) -> None:
         """Keep what was found, and warn where the fit had not settled."""
-        self._hold(result.factors, tensor, scale, X)
+        self._set_factors(result.factors, tensor, scale, X)
         self.objective_, self.objective_curve_ = result.objective, result.objective_curve
         self.objective_terms_ = result.terms
         self.n_iter_, self.status_ = result.n_iter, result.status
-        tell_status(self.status_, self.objective_curve_, self.tol)
-        tell_empty_components([tensor.backend.to_numpy(factor) for factor in result.factors])
+        warn_status(self.status_, self.objective_curve_, self.tol)
+        warn_empty_components([tensor.backend.to_numpy(factor) for factor in result.factors])
 
-    def _hold(self, factors: Sequence[Array], tensor: DataTensor, scale: Array, X: Any) -> None:
+    def _set_factors(self, factors: Sequence[Array], tensor: DataTensor, scale: Array, X: Any) -> None:
         """Keep factors, as X was given, and forget what was found from others."""
         backend = tensor.backend
         for name in ("labels_", "components_"):
@@ -283,7 +265,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             return backend.as_given(self._fill(embedding, scale, self._tensor(X, place, reset=False)), X)
 
     @contextmanager
-    def _watching(self, steps: int) -> Iterator[list[Callback]]:
+    def _with_progress(self, steps: int) -> Iterator[list[Callback]]:
         """Provide the user's callbacks, and a progress bar of so many steps if wanted."""
         with ProgressBar(steps) if self.progress else nullcontext() as bar:
             yield [*(self.callbacks or ()), *([] if bar is None else [bar])]

@@ -17,7 +17,7 @@ from gwntf.backends import Backend, is_foreign, to_host
 from gwntf.clustering import assign, check_clusters, nearest_label
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.data import DataTensor, KruskalRows, as_data, as_real_array, check_unscaled, khatri_rao
-from gwntf.estimators.notices import tell
+from gwntf.estimators.notices import warn
 from gwntf.estimators.places import Place, open_place
 from gwntf.estimators.sklearn_compat import as_float_array, note_features
 from gwntf.geometry import Ties
@@ -35,7 +35,7 @@ class Training:
 
 
 class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
-    """The part of `base.Factorization` that begins where its fit ends."""
+    """The methods of `base.Factorization` for new samples: embedding, labels, reconstruction, files."""
 
     factors_: list[Array]
     embedding_: Array
@@ -87,8 +87,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """Return what ties new samples to those of the fit; without `parts.Graph` nothing does."""
         return None
 
-    def _tell_clusters(self) -> None:
-        """Tell of clusters that a graph contradicts; without `parts.Graph` there is none."""
+    def _warn_clusters(self) -> None:
+        """Warn of clusters that a graph contradicts; only `parts.Graph` has one."""
 
     def _refined(self, labels: NDArray[np.int_]) -> NDArray[np.int_]:
         """Return better labels near those of the embedding; without `parts.Graph` there are none."""
@@ -98,9 +98,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """Give new samples the cluster labels of the nearest training samples.
 
         Each sample takes the label of the training sample whose embedding has the nearest direction, both embedded by
-        `transform`: the embedding of the fit may know a graph that `transform` does not. Labels are those of
-        `fit_predict`; after a plain `fit` they are found on the first call. Until that call the estimator refers to
-        the X of `fit`, which must stay as it was, and from then on holds its embedding.
+        `transform`. Labels are those of `fit_predict`; after a plain `fit` they are computed by the first call. Until
+        then the estimator refers to the X of `fit`, which must not change.
 
         Parameters
         ----------
@@ -225,17 +224,16 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     def save(self, path: str | os.PathLike[str], *, with_predict: bool = True) -> None:
         """Write the fitted model to a file that `gwntf.load` reads.
 
-        The file appears whole or not at all; `docs/reliability.md` has its format. Parameters may be numbers, text,
-        arrays, sparse matrices, costs and RandomState objects; `callbacks`, `progress` and `checkpoint` are left out, a
-        function as `graph_metric` is refused. Tensors are written as arrays of the host.
+        The format is in `docs/reliability.md`. `callbacks`, `progress` and `checkpoint` are not written, and a function
+        as `graph_metric` is refused. Tensors are written as arrays of the host.
 
         Parameters
         ----------
         path : path
-            Where to write; by custom with the ending ".gwntf".
+            File to write, usually with the suffix ".gwntf".
         with_predict : bool, default=True
-            Whether the file can `predict`. What that needs, the labels of the training samples and their embedding as
-            new ones, is found now if `predict` has not been called before, which may take as long as the fit.
+            Whether the file can `predict`. The embedding and labels of the training samples that this needs are computed
+            now unless `predict` was called before, which may take as long as the fit.
 
         Examples
         --------
@@ -247,7 +245,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         ...     load(os.path.join(folder, "model.gwntf")).n_iter_
         5
         """
-        from gwntf.estimators.files import write_model  # it knows all classes, which are built on this one
+        from gwntf.estimators.files import write_model  # it imports all classes, which inherit from this one
 
         check_is_fitted(self)
         write_model(self, path, self._found_training() if with_predict else None)
@@ -258,7 +256,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         rows = None if seen.given is None and seen.rows is None else self._training_rows()
         try:
             return rows, self._training_labels()
-        except InputError:  # so many clusters cannot be told apart, and `predict` will say so
+        except InputError:  # the labels are impossible for this embedding, and `predict` will raise the same error
             return rows, None
 
     def _model(self, backend: Backend, embedding: Array) -> Array:
@@ -283,12 +281,12 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         raw = self._tensor(X, place, reset=False)
         embedding, scale, unsettled = self._project(raw)
         if unsettled and self.tol > 0:
-            message = f"{unsettled} of {len(embedding)} new samples had not settled: raise `max_iter` or `tol`."
-            tell(message, ConvergenceWarning)
+            text = f"{unsettled} of {len(embedding)} new samples had not converged: raise `max_iter` or `tol`."
+            warn(text, ConvergenceWarning)
         return embedding, scale, raw
 
     def _project(self, raw: DataTensor) -> tuple[Array, Array, int]:
-        """Embedding and scale of samples as new ones, and how many had not settled."""
+        """Embedding and scale of samples as new ones, and how many had not converged."""
         tensor, scale = raw.normalised(self.sample_norm)
         if self.sample_norm is None:
             check_unscaled(tensor.dtype, 1.0, float(tensor.sample_sums.max()), self._degrees)
@@ -298,7 +296,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
 
     @cached_property
     def components_(self) -> Array:
-        """Khatri-Rao product of all factors but the samples', one row per component; formed when it is asked for."""
+        """Khatri-Rao product of all factors but the samples', one row per component; computed on first access."""
         check_is_fitted(self)
         with self._place(self.embedding_) as place:
             factors = [place.backend.asarray(factor) for factor in self.factors_[1:]]
@@ -313,7 +311,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         if self._seen.labels is None:
             n_samples, rank = self.embedding_.shape
             check_clusters(self._clusters, n_samples, rank, self.assign_labels)
-            self._tell_clusters()
+            self._warn_clusters()
             embedding = to_host(self.embedding_)
             labels = assign(embedding, self._clusters, self.assign_labels, self.random_state)
             self._seen.labels = self._refined(labels)

@@ -1,4 +1,4 @@
-"""Where an estimator computes: a backend of this process, and a cluster where one is asked for."""
+"""Where an estimator computes: a backend of this process, and a Dask cluster for engine="dask"."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -43,7 +43,7 @@ MODEL_RECORDS: Records = {
 
 
 def as_checkpoint(given: Any) -> Checkpoint | None:
-    """Return the checkpoint that a parameter asks for, in a folder that is there."""
+    """Return the checkpoint of the parameter, whose folder must exist."""
     checkpoint = given if isinstance(given, Checkpoint | None) else Checkpoint(given)
     if checkpoint is not None:
         checkpoint.check_folder()
@@ -77,5 +77,5 @@ def keeper_of(
 
 
 def _seed(random_state: Any) -> Any:
-    """Return what two fits of the same script have in common: a number, or that there is none."""
+    """Return a seed that is the same for two runs of a script; None for a RandomState or None."""
     return int(random_state) if isinstance(random_state, int | np.integer) else None
