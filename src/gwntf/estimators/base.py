@@ -106,7 +106,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, sparse array or chunked array of shape (n_samples, I_1, ..., I_{N-1})
-            Nonnegative data, samples first. Sparse arrays are never made dense, and a `numpy.memmap`, zarr or Dask array
+            Nonnegative data, samples first. Sparse arrays are never made dense; a `numpy.memmap`, zarr or Dask array
             is read in blocks of samples (`docs/scaling.md`). A torch tensor stays on its device, and so do the results.
             With ``missing="ignore"`` NaN, or the mask of a masked array, marks entries that were not observed.
         y : None
@@ -178,7 +178,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         return problem, scale
 
     def _set_result(self, result: Result, tensor: DataTensor, scale: Array, X: Any) -> None:
-        """Keep what was found, and warn where the fit had not settled."""
+        """Keep what was found, and warn where the fit had not converged."""
         self._set_factors(result.factors, tensor, scale, X)
         self.objective_, self.objective_curve_ = result.objective, result.objective_curve
         self.objective_terms_ = result.terms

@@ -232,7 +232,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         path : path
             File to write, usually with the suffix ".gwntf".
         with_predict : bool, default=True
-            Whether the file can `predict`. The embedding and labels of the training samples that this needs are computed
+            Whether the file can `predict`. The embedding and labels of the training samples that it needs are computed
             now unless `predict` was called before, which may take as long as the fit.
 
         Examples

@@ -43,8 +43,8 @@ class GWNTF(Graph, PerModeTransport):
     n_components : int, default=10
         Rank R of the model.
     costs : "auto" or sequence, default="auto"
-        One ground cost per axis of X (after folding), samples first: "grid" (|i - j|), "grid2" (its square), "cosine" or
-        "euclidean" (between slices of the data), each scaled to at most one; an (I, I) array, taken as given; a
+        One ground cost per axis of X (after folding), samples first: "grid" (|i - j|), "grid2" (its square), "cosine"
+        or "euclidean" (between slices of the data), each scaled to at most one; an (I, I) array, taken as given; a
         `SeparableCost`; or None for a mode that is not transported. All None is the KL loss. "auto" is "cosine" for up
         to 5000 samples (None above) and "grid" for every other mode.
     reg : float, default=0.01
@@ -74,7 +74,7 @@ class GWNTF(Graph, PerModeTransport):
     missing : {"error", "ignore"}, default="error"
         Whether NaN, or the mask of a masked array, is an error or says that an entry was not observed.
     init : {"random", "nndsvd", "graph"} or list of arrays, default="random"
-        Starting factors, samples first. "graph" assigns components to the clusters of a spectral clustering of the graph.
+        Starting factors, samples first. "graph" assigns components to clusters of a spectral clustering.
     n_init : int, default=1
         Random starts; the lowest objective is kept.
     update : {"mm", "multiplicative", "paper"}, default="mm"
@@ -102,10 +102,10 @@ class GWNTF(Graph, PerModeTransport):
         Whether `fit_predict` then moves single samples to clusters of their neighbours while that raises the modularity
         of the labels on the graph, and keeps a spectral clustering refined in the same way if its modularity is higher.
     engine : {"auto", "cpu", "numpy", "torch", "dask"}, default="auto"
-        Where the arithmetic runs: "cpu" is compiled and uses all cores (the first fit takes seconds to compile), "numpy"
-        is the reference, "torch" runs the whole fit on a GPU or another `device` (`docs/gpu.md`), "dask" on the workers
-        of the current `distributed.Client` (`docs/scaling.md`). "auto" is "torch" for tensors and where a device is
-        given, else "cpu" where numba is installed.
+        Where the arithmetic runs: "cpu" is compiled and uses all cores (the first fit takes some time to compile),
+        "numpy" is the reference, "torch" runs the whole fit on a GPU or another `device` (`docs/gpu.md`), "dask" on the
+        workers of the current `distributed.Client` (`docs/scaling.md`). "auto" is "torch" for tensors and where a
+        device is given, else "cpu" where numba is installed.
     device : str, optional
         For "torch": "cpu", "cuda" or "cuda:N"; by default that of a tensor X, and "cpu" for other X. For "dask":
         the same, on every worker, which then uses torch.

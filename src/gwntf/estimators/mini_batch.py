@@ -87,9 +87,8 @@ class MiniBatchGWNTF(PerModeTransport):
 
     Examples
     --------
-    >>> from gwntf import MiniBatchGWNTF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> X, _ = load_digits_tensor()
+    >>> from gwntf import MiniBatchGWNTF, datasets
+    >>> X, _ = datasets.load_digits_tensor()
     >>> model = MiniBatchGWNTF(10, random_state=0)
     >>> for start in range(0, 600, 200):
     ...     model = model.partial_fit(X[start : start + 200])
@@ -168,9 +167,7 @@ class MiniBatchGWNTF(PerModeTransport):
             tensor = raw.normalised(self.sample_norm)[0]
             self._set_factors([embedding, *self._shared_on(tensor)], tensor, scale, X)
         if self.status_ is Status.MAX_ITER and self.tol > 0:
-            warn(
-                f"F had not converged after {self.max_epochs} epochs: raise `max_epochs` or `tol`.", ConvergenceWarning
-            )
+            warn(f"F had not converged in {self.max_epochs} epochs: raise `max_epochs` or `tol`.", ConvergenceWarning)
         warn_empty_components([np.asarray(mean) for mean in self._means])
 
     def _epoch(self, X: Any, rng: np.random.RandomState, callbacks: Sequence[Callback]) -> tuple[float, float]:
@@ -185,7 +182,8 @@ class MiniBatchGWNTF(PerModeTransport):
                 values.append(terms.total)
                 sizes.append(tensor.mass)
             news = Iteration(0, self.n_batches_, terms.total, terms, [embedding, *self._shared()])
-            if any([callback(news) for callback in callbacks]):  # every callback is called
+            stops = [callback(news) for callback in callbacks]
+            if any(stops):
                 self.status_ = Status.STOPPED
                 break
         return sum(values), sum(sizes)

@@ -37,12 +37,10 @@ def plot_embedding(model_or_Z: Any, labels: Any = None, *, projection: Any = Non
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from gwntf import GWNTF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> from gwntf.plots import plot_embedding
-    >>> X, y = load_digits_tensor()
+    >>> from gwntf import GWNTF, datasets, plots
+    >>> X, y = datasets.load_digits_tensor()
     >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
-    >>> plot_embedding(model, y[:60], ax=Figure().subplots()).get_xlabel()
+    >>> plots.plot_embedding(model, y[:60], ax=Figure().subplots()).get_xlabel()
     'principal component 1'
     """
     check_axes(ax)

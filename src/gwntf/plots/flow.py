@@ -1,7 +1,6 @@
 """Transport of one sample to its model: arrows on an image, and the plan of one mode."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from gwntf.distances.plans import Plans
 from gwntf.plots.frames import check_model, check_sample, new_axes
 
 _TINY = np.finfo(np.float64).tiny
+_MAX_ITER, _TOL = 10_000, 1e-7  # of the transports of a sample
 
 
 def plot_flow(
@@ -58,12 +58,10 @@ def plot_flow(
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from gwntf import GWNTF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> from gwntf.plots import plot_flow
-    >>> X, y = load_digits_tensor()
+    >>> from gwntf import GWNTF, datasets, plots
+    >>> X, y = datasets.load_digits_tensor()
     >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
-    >>> plot_flow(model, X[0], ax=Figure().subplots()).get_title().split()[0]
+    >>> plots.plot_flow(model, X[0], ax=Figure().subplots()).get_title().split()[0]
     'flow'
     """
     check_model(model, ax)
@@ -73,8 +71,8 @@ def plot_flow(
         raise InputError("threshold", repr(threshold), "a number from 0 to 1")
     if not scale > 0:
         raise InputError("scale", repr(scale), "a positive number")
-    check_transported(model, "modes", modes, order)
-    transport = SampleTransport.of(model, batch)
+    _check_transported(model, "modes", modes, order)
+    transport = _SampleTransport(model, batch)
     image = _summed(transport.values, order)
     moves = [_weighted(*transport.moves(axis), order) for axis in order]
     moved = np.hypot(*moves)
@@ -117,18 +115,21 @@ def plot_plan(model: Any, sample: Any, *, mode: int = 1, cmap: str = "viridis", 
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from gwntf import GWNTF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> from gwntf.plots import plot_plan
-    >>> X, y = load_digits_tensor()
+    >>> from gwntf import GWNTF, datasets, plots
+    >>> X, y = datasets.load_digits_tensor()
     >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
-    >>> plot_plan(model, X[0], mode=2, ax=Figure().subplots()).get_xlabel()
+    >>> plots.plot_plan(model, X[0], mode=2, ax=Figure().subplots()).get_xlabel()
     'place in the model'
     """
     check_model(model, ax)
     batch = check_sample(model, sample)
-    axis = check_mode(model, mode)
-    plan = SampleTransport.of(model, batch).plan(axis)
+    given: Any = mode
+    count = len(model.factors_) - 1
+    if not isinstance(given, int | np.integer) or not 1 <= mode <= count:
+        allowed = f"an axis of X from 1 to {count} (one sample has no fibers along the samples)"
+        raise InputError("mode", repr(mode), allowed)
+    _check_transported(model, "mode", mode, [int(mode) - 1])
+    plan = _SampleTransport(model, batch).plans(int(mode) - 1).total()
     from matplotlib.colors import LogNorm
 
     ax = new_axes(ax, (5.2, 4.4))
@@ -176,66 +177,32 @@ def _weighted(moves: FloatArray, mass: FloatArray, order: tuple[int, int]) -> Fl
     return np.where(total > 0, moved / np.where(total > 0, total, 1), np.nan)
 
 
-_MAX_ITER, _TOL = 10_000, 1e-7
-
-
-def check_transported(model: Any, argument: str, given: Any, axes: Sequence[int]) -> None:
+def _check_transported(model: Any, argument: str, given: Any, axes: Sequence[int]) -> None:
     """Raise unless the loss of a model transports mass along one of the axes of a sample, counted from zero."""
     if not hasattr(model, "costs_"):
         name = f"{type(model).__name__}, whose loss transports nothing"
         raise InputError("model", name, "a model with a transport loss")
     costs = model.costs_[1:]
     moved = {axis for axis, cost in enumerate(costs) if cost is not None}
-    reached = moved if _joint(costs, model.sample_shape_) else moved & set(axes)
-    if not reached:
+    joint = len(costs) < len(model.sample_shape_)
+    if not (moved if joint else moved & set(axes)):
         names = ", ".join(str(axis + 1) for axis in sorted(moved)) or "this model transports none of a sample"
         raise InputError(argument, repr(given), f"a transported axis of X ({names})")
 
 
-def check_mode(model: Any, mode: Any) -> int:
-    """Return an axis of X, along which mass is transported, as an axis of a sample, counted from zero."""
-    count = len(model.factors_) - 1
-    if not isinstance(mode, int | np.integer) or not 1 <= mode <= count:
-        allowed = f"an axis of X from 1 to {count} (one sample has no fibers along the samples)"
-        raise InputError("mode", repr(mode), allowed)
-    check_transported(model, "mode", mode, [int(mode) - 1])
-    return int(mode) - 1
+class _SampleTransport:
+    """The transport of an X of one sample to its model, both in normalised scale, zero for missing entries."""
 
-
-def _joint(costs: Sequence[Any], shape: Sequence[int]) -> bool:
-    """Whether one cost is between all entries of a sample of several axes."""
-    return len(costs) < len(shape)
-
-
-@dataclass(frozen=True)
-class SampleTransport:
-    """One sample and its model in normalised scale, zero for missing entries, and the costs of the loss."""
-
-    values: FloatArray
-    model: FloatArray
-    costs: tuple[Any, ...]  # one per axis of a sample, None for none, or one between all its entries
-    distance: Distance  # reg, alpha, beta
-
-    @classmethod
-    def of(cls, model: Any, batch: FloatArray) -> "SampleTransport":
-        """Embed an X of one sample with the model; return both with the costs of the loss."""
+    def __init__(self, model: Any, batch: FloatArray) -> None:
         shape = tuple(model.sample_shape_)
         made = model.inverse_transform(model.transform(batch)).reshape(shape).astype(np.float64)
         scaled, _ = as_data(batch, name="sample", missing=model.missing).normalised(model.sample_norm)
-        tensor: Any = scaled.dense_block
-        if tensor.observed is not None:
-            made = np.where(tensor.observed.reshape(shape), made, 0)
-        distance = Distance(model.reg, model.reg_m_data, model.reg_m_model, _MAX_ITER, _TOL)
-        return cls(tensor.values.reshape(shape), made, tuple(model.costs_[1:]), distance)
-
-    @property
-    def joint(self) -> bool:
-        """Whether one plan moves mass between all entries of a sample."""
-        return _joint(self.costs, self.values.shape)
-
-    def plan(self, axis: int) -> FloatArray:
-        """Return the plan along an axis of the sample, summed over its fibers."""
-        return self._plans(axis).total()
+        block: Any = scaled.dense_block
+        self.values: FloatArray = block.values.reshape(shape)
+        self.model: FloatArray = made if block.observed is None else np.where(block.observed.reshape(shape), made, 0)
+        self._costs = model.costs_[1:]  # one per axis of a sample, None for none, or one between all its entries
+        self._joint = len(self._costs) < len(shape)
+        self._distance = Distance(model.reg, model.reg_m_data, model.reg_m_model, _MAX_ITER, _TOL)
 
     def moves(self, axis: int) -> tuple[FloatArray, FloatArray]:
         """Return how far the mass of every entry goes along an axis of the sample, and how much mass goes.
@@ -244,19 +211,19 @@ class SampleTransport:
         """
         shape = self.values.shape
         places = np.arange(shape[axis], dtype=np.float64)
-        at = 0 if self.joint else axis
-        if self.costs[at] is None:
+        at = 0 if self._joint else axis
+        if self._costs[at] is None:
             return np.zeros(shape), self.values
-        plans = self._plans(at)
-        if self.joint:
+        plans = self.plans(at)
+        if self._joint:
             grid = np.broadcast_to(places.reshape(-1, *(1,) * (len(shape) - axis - 1)), shape)
             means = plans.mean_places(grid.ravel())
             return means.reshape(shape) - grid, plans.scaled.data_marginal.reshape(shape)
         means = plans.mean_places(places) - places[:, None]
         return fold(means, axis, shape), fold(plans.scaled.data_marginal, axis, shape)
 
-    def _plans(self, at: int) -> Plans:
+    def plans(self, at: int) -> Plans:
         """Solve the transports along one axis, or between all entries."""
-        pair = (values.reshape(-1) if self.joint else values for values in (self.values, self.model))
+        pair = (values.reshape(-1) if self._joint else values for values in (self.values, self.model))
         data, model = (unfold(values, at) if values.ndim > 1 else values[:, None] for values in pair)
-        return self.distance.plans(data, model, self.costs[at])
+        return self._distance.plans(data, model, self._costs[at])

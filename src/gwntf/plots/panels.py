@@ -72,12 +72,10 @@ def plot_objective(model: Any, *, ax: Any = None) -> Any:
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from gwntf import GWNTF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> from gwntf.plots import plot_objective
-    >>> X, y = load_digits_tensor()
+    >>> from gwntf import GWNTF, datasets, plots
+    >>> X, y = datasets.load_digits_tensor()
     >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
-    >>> plot_objective(model, ax=Figure().subplots()).get_title()
+    >>> plots.plot_objective(model, ax=Figure().subplots()).get_title()
     'objective over 5 iterations'
     """
     check_model(model, ax)
@@ -108,12 +106,10 @@ def overview(model: Any, X: FloatArray, *, title: str | None = None) -> Any:
 
     Examples
     --------
-    >>> from gwntf import GWNTF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> from gwntf.plots import overview
-    >>> X, y = load_digits_tensor()
+    >>> from gwntf import GWNTF, datasets, plots
+    >>> X, y = datasets.load_digits_tensor()
     >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
-    >>> len(overview(model, X[:10]).axes)
+    >>> len(plots.overview(model, X[:10]).axes)
     3
     """
     check_model(model)

@@ -59,12 +59,10 @@ def plot_components(
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from gwntf import GWNTF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> from gwntf.plots import plot_components
-    >>> X, y = load_digits_tensor()
+    >>> from gwntf import GWNTF, datasets, plots
+    >>> X, y = datasets.load_digits_tensor()
     >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
-    >>> plot_components(model, ax=Figure().subplots()).shape
+    >>> plots.plot_components(model, ax=Figure().subplots()).shape
     (4,)
     """
     check_model(model, ax)
@@ -133,12 +131,10 @@ def plot_reconstructions(
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from gwntf import GWNTF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> from gwntf.plots import plot_reconstructions
-    >>> X, y = load_digits_tensor()
+    >>> from gwntf import GWNTF, datasets, plots
+    >>> X, y = datasets.load_digits_tensor()
     >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
-    >>> plot_reconstructions(model, X[:6], ax=Figure().subplots()).shape
+    >>> plots.plot_reconstructions(model, X[:6], ax=Figure().subplots()).shape
     (2, 6)
     """
     check_model(model, ax)

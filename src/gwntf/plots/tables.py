@@ -115,13 +115,11 @@ def plot_stability(result: StabilityCurve, ax: Any = None) -> Any:
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from gwntf import NCP
-    >>> from gwntf.datasets import make_kruskal_tensor
+    >>> from gwntf import NCP, datasets, plots
     >>> from gwntf.model_selection import stability_curve
-    >>> from gwntf.plots import plot_stability
-    >>> X, _ = make_kruskal_tensor((20, 6, 5), 2, random_state=0)
+    >>> X, _ = datasets.make_kruskal_tensor((20, 6, 5), 2, random_state=0)
     >>> curve = stability_curve(NCP(max_iter=50, tol=0), X, [1, 2, 3], n_seeds=2, random_state=0)
-    >>> plot_stability(curve, ax=Figure().subplots()).get_xlabel()
+    >>> plots.plot_stability(curve, ax=Figure().subplots()).get_xlabel()
     'rank (n_components)'
     """
     ax = new_axes(ax)
