@@ -10,6 +10,15 @@ from sklearn.metrics.cluster import contingency_matrix
 
 from gwntf.core import InputError
 
+__all__ = [
+    "SCORES",
+    "clustering_accuracy",
+    "clustering_scores",
+    "mutual_information",
+    "normalized_mutual_information",
+    "purity",
+]
+
 
 def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
     """ACC: share of samples that the best one-to-one matching of clusters to classes gets right.

@@ -19,6 +19,8 @@ from gwntf.backends import to_host
 from gwntf.core import FloatArray, InputError
 from gwntf.estimators.base import Factorization
 
+__all__ = ["StabilityCurve", "stability_curve"]
+
 _TOLERANCE = 0.02
 """How far below the best agreement a rank may lie and still count as stable."""
 

@@ -140,14 +140,7 @@ def find_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
 def fetch(
     remote: RemoteFile, data_home: str | os.PathLike[str] | None = None, *, download: bool = True, progress: bool = True
 ) -> Path:
-    """Return the path of a file whose digest matches, after downloading it if it does not exist.
-
-    Raises
-    ------
-    DataError
-        If the file does not exist and `download` is false, the download fails, or the digest differs.
-        The message says where to put the file by hand.
-    """
+    """Return the path of a file whose digest matches, downloaded if missing; errors say where to put it by hand."""
     path = find_data_home(data_home) / remote.name
     by_hand = f"put the file from {remote.url} (SHA-256 {remote.sha256}) at {path}"
     if path.exists():

@@ -6,12 +6,12 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
 from gwntf.backends import PRECISIONS
@@ -83,12 +83,8 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         """Check a graph that the user gave, before any work."""
         return None
 
-    def _build_graph(
-        self,
-        given: csr_array | None,  # noqa: ARG002
-        tensor: DataTensor,  # noqa: ARG002
-    ) -> tuple[csr_array | None, float]:
-        """Return the graph on the samples and its weight; without `parts.Graph` there is none."""
+    def _build_graph(self, given: csr_array | None, tensor: DataTensor) -> tuple[csr_array | None, float]:  # noqa: ARG002
+        """Return the graph on the samples and its weight; only `parts.Graph` has one."""
         return None, 0.0
 
     def _prepare_start(self, tensor: DataTensor) -> None:
@@ -129,7 +125,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
-        """Fit each of some models that differ in nothing but their random numbers; this one states the problem."""
+        """Fit each of some models that differ only in their random numbers; the problem is built from this one."""
         check_parameters(self)
         checkpoint = as_checkpoint(self.checkpoint)
         with self._place(X) as place:
@@ -156,7 +152,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         keeper.close()
 
     def _build_problem(self, X: Any, place: Place) -> tuple[Problem, Array]:
-        """Check everything and state the problem; also return the scale of every sample."""
+        """Check all input and build the problem; also return the scale of every sample."""
         raw = self._tensor(X, place, reset=True)
         shape = raw.shape
         checked, given = self._check_loss(shape), self._check_graph(shape[0])
@@ -178,7 +174,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         return problem, scale
 
     def _set_result(self, result: Result, tensor: DataTensor, scale: Array, X: Any) -> None:
-        """Keep what was found, and warn where the fit had not converged."""
+        """Set the fitted attributes, and warn where the fit had not converged."""
         self._set_factors(result.factors, tensor, scale, X)
         self.objective_, self.objective_curve_ = result.objective, result.objective_curve
         self.objective_terms_ = result.terms
@@ -187,7 +183,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         warn_empty_components([tensor.backend.to_numpy(factor) for factor in result.factors])
 
     def _set_factors(self, factors: Sequence[Array], tensor: DataTensor, scale: Array, X: Any) -> None:
-        """Keep factors, as X was given, and forget what was found from others."""
+        """Set factors, as arrays of the kind of X, and delete what was computed from others."""
         backend = tensor.backend
         for name in ("labels_", "components_"):
             self.__dict__.pop(name, None)
@@ -290,3 +286,47 @@ def check_parameters(model: Factorization) -> None:
     for index, callback in enumerate(model.callbacks or ()):
         if not callable(callback):
             raise InputError(f"callbacks[{index}]", type(callback).__name__, "a callable")
+
+
+Model = TypeVar("Model", bound=Factorization)
+
+
+def fit_many(estimator: Model, X: Any, random_states: Sequence[Any]) -> list[Model]:
+    """Fit an estimator once for every random state.
+
+    The same as fitting copies of it one after the other, but X is checked and brought to the engine once, and graph,
+    costs and kernels are built once; on a GPU small problems are recorded by the first fit and replayed by the others.
+
+    Parameters
+    ----------
+    estimator : estimator of this library
+        Not fitted itself.
+    X : array-like
+        Data, as in `fit`.
+    random_states : sequence of int, RandomState or None
+        One for each fit; with ``graph_metric="auto"`` the first one also chooses the graph of all. Callbacks see all
+        fits, one after the other.
+
+    Returns
+    -------
+    list of estimators
+        Fitted copies, in the order of the random states.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gwntf import NCP, fit_many
+    >>> X = np.random.default_rng(0).random((20, 4, 5))
+    >>> models = fit_many(NCP(n_components=2, tol=0, max_iter=5), X, random_states=range(3))
+    >>> [model.random_state for model in models]
+    [0, 1, 2]
+    """
+    if not isinstance(estimator, Factorization):
+        raise InputError("estimator", type(estimator).__name__, "an estimator of this library")
+    models = [clone(estimator).set_params(random_state=state) for state in random_states]
+    if not models:
+        raise InputError("random_states", "none", "at least one")
+    for model in models:
+        model.callbacks = estimator.callbacks  # not copies: whoever watches sees all fits, one after the other
+    models[0]._fit_each(X, models)
+    return models

@@ -43,7 +43,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     _seen: Training
 
     def _place(self, given: Any) -> AbstractContextManager[Place]:
-        """Provide the place where work on these data is done."""
+        """Return a context manager for the place where these data are processed."""
         return open_place(self.engine, self.device, self.precision, given)
 
     def _tensor(self, X: Any, place: Place, *, reset: bool) -> DataTensor:
@@ -73,10 +73,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
 
     @property
     def _degrees(self) -> tuple[int, int]:
-        """Powers in which small data must not vanish, and large ones not overflow, for the objective to be known.
-
-        Transport takes data as they are, least squares take squares; so does a graph, where smallness does no harm.
-        """
+        """Powers of the data that must not underflow, or overflow: 1 for transport, 2 for least squares and a graph."""
         return 1, 1
 
     @abstractmethod
@@ -84,15 +81,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """Specify the loss for samples that come after the fit."""
 
     def _ties(self, tensor: DataTensor) -> Ties | None:  # noqa: ARG002
-        """Return what ties new samples to those of the fit; without `parts.Graph` nothing does."""
+        """Return the edges from new samples to those of the fit; only `parts.Graph` has them."""
         return None
-
-    def _warn_clusters(self) -> None:
-        """Warn of clusters that a graph contradicts; only `parts.Graph` has one."""
-
-    def _refined(self, labels: NDArray[np.int_]) -> NDArray[np.int_]:
-        """Return better labels near those of the embedding; without `parts.Graph` there are none."""
-        return labels
 
     def predict(self, X: Any) -> NDArray[np.int_]:
         """Give new samples the cluster labels of the nearest training samples.
@@ -251,7 +241,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         write_model(self, path, self._found_training() if with_predict else None)
 
     def _found_training(self) -> tuple[FloatArray | None, NDArray[np.int_] | None]:
-        """Embedding and labels of the training samples for a file; None for what cannot be had, or was left out."""
+        """Embedding and labels of the training samples for a file; None for what is not available."""
         seen = self._seen
         rows = None if seen.given is None and seen.rows is None else self._training_rows()
         try:
@@ -272,7 +262,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         return KruskalRows([embedding * scale[:, None], *rest])
 
     def _fill(self, embedding: Array, scale: Array, tensor: DataTensor) -> Array:
-        """Fill the holes of samples with their model, in the layout of the X of `fit`."""
+        """Fill the missing entries of samples from their model, in the layout of the X of `fit`."""
         return tensor.filled(self._rows(embedding, scale, tensor)).reshape(-1, *self._layout)
 
     def _embed(self, X: Any, place: Place) -> tuple[Array, Array, DataTensor]:
@@ -311,11 +301,11 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         if self._seen.labels is None:
             n_samples, rank = self.embedding_.shape
             check_clusters(self._clusters, n_samples, rank, self.assign_labels)
-            self._warn_clusters()
-            embedding = to_host(self.embedding_)
-            labels = assign(embedding, self._clusters, self.assign_labels, self.random_state)
-            self._seen.labels = self._refined(labels)
+            self._seen.labels = self._assign_labels()
         return self._seen.labels
+
+    def _assign_labels(self) -> NDArray[np.int_]:
+        return assign(to_host(self.embedding_), self._clusters, self.assign_labels, self.random_state)
 
     def _training_rows(self) -> FloatArray:
         """Embed the training samples as new ones, once."""

@@ -181,7 +181,7 @@ class Graph(Factorization):
         return low, 2 if self.graph_reg > 0 else high
 
     def _check_graph(self, n_samples: int) -> csr_array | None:
-        if isinstance(self.init, str) and self.init == "graph":
+        if self.init == "graph":
             if self.graph is None and self.graph_reg == 0:
                 raise InputError("init", "'graph' without a graph", "a graph, or another start")
             if self.n_init > 1:
@@ -220,20 +220,19 @@ class Graph(Factorization):
         return Ties(self._training.ties(samples), self.embedding_, float(self.graph_reg))
 
     def _prepare_start(self, tensor: DataTensor) -> None:
-        if isinstance(self.init, str) and self.init == "graph":
+        if self.init == "graph":
             graph = csr_array((tensor.shape[0],) * 2) if self.graph_ is None else self.graph_
             self._cut = cut(graph, self._clusters, _CUT_SEED)
 
     def _start(self, tensor: DataTensor, rng: np.random.RandomState) -> Any:
-        if not isinstance(self.init, str) or self.init != "graph":
+        if self.init != "graph":
             return self.init
         return with_mass_of(tensor, start_from_cut(self._cut, tensor.shape, self.n_components, rng))
 
-    def _warn_clusters(self) -> None:
+    def _assign_labels(self) -> NDArray[np.int_]:
         if self.graph_ is not None and self.graph_reg > 0:
             warn_graph_parts(self.graph_, self._clusters)
-
-    def _refined(self, labels: NDArray[np.int_]) -> NDArray[np.int_]:
+        labels = super()._assign_labels()
         if not self.refine_labels or self.graph_ is None:
             return labels
         return clearest(self.graph_, labels, self._clusters, self.random_state)

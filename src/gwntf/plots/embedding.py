@@ -1,6 +1,5 @@
 """The samples in two dimensions."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,14 @@ def plot_embedding(model_or_Z: Any, labels: Any = None, *, projection: Any = Non
     embedding = _embedding(model_or_Z)
     if labels is not None and np.shape(labels) != (len(embedding),):
         raise InputError("labels", f"shape {np.shape(labels)}", f"one label for each of the {len(embedding)} samples")
-    points = _project(embedding, principal_plane if projection is None else projection)
+    transform = getattr(projection, "fit_transform", principal_plane if projection is None else projection)
+    if not callable(transform):
+        allowed = "a function from (n, R) to (n, 2) or an object with fit_transform"
+        raise InputError("projection", repr(projection), allowed)
+    points = np.asarray(transform(embedding), dtype=np.float64)
+    if points.shape != (len(embedding), 2):
+        returns = "a projection that returns shape"
+        raise InputError("projection", f"{returns} {points.shape}", f"{returns} {(len(embedding), 2)}")
     ax = new_axes(ax)
     if labels is None:
         ax.scatter(*points.T, s=8, linewidths=0, color="C0")
@@ -116,16 +122,3 @@ def _embedding(model_or_Z: Any) -> FloatArray:
     if not np.isfinite(values).all():
         raise InputError("model_or_Z", "entries that are not finite", "finite numbers")
     return values.astype(np.float64)
-
-
-def _project(embedding: FloatArray, projection: Callable[[FloatArray], Any] | Any) -> FloatArray:
-    """Project an embedding to two dimensions."""
-    transform = getattr(projection, "fit_transform", projection)
-    if not callable(transform):
-        allowed = "a function from (n, R) to (n, 2) or an object with fit_transform"
-        raise InputError("projection", repr(projection), allowed)
-    points = np.asarray(transform(embedding), dtype=np.float64)
-    if points.shape != (len(embedding), 2):
-        returns = "a projection that returns shape"
-        raise InputError("projection", f"{returns} {points.shape}", f"{returns} {(len(embedding), 2)}")
-    return points

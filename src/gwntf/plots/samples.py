@@ -206,31 +206,20 @@ def draw(panel: Any, values: FloatArray, kind: str, title: str, *, top: float, c
     panel.set_title(title, fontsize="small", pad=2)
     top = top or 1.0
     if kind == "curve":
-        _draw_curve(panel, values, top)
+        places = np.arange(len(values))
+        for place in places[np.isnan(values)]:
+            panel.axvspan(place - 0.5, place + 0.5, color=MISSING, linewidth=0)
+        panel.fill_between(places, values, color="C0", alpha=0.25, linewidth=0)
+        panel.plot(places, values, color="C0", linewidth=1.2)
+        panel.set(xlim=(-0.5, len(values) - 0.5), ylim=(0, 1.05 * top))
     elif kind == "rgb":
-        panel.imshow(_colours(values / top), interpolation="nearest")
+        from matplotlib.colors import to_rgb
+
+        colours = np.clip(values / top, 0, 1)
+        colours[np.isnan(values).any(axis=-1)] = to_rgb(MISSING)
+        panel.imshow(colours, interpolation="nearest")
     else:
         import matplotlib as mpl
 
-        colours = mpl.colormaps[cmap].with_extremes(bad=MISSING)
-        panel.imshow(np.ma.masked_invalid(values), cmap=colours, vmin=0, vmax=top, interpolation="nearest")
-
-
-def _draw_curve(panel: Any, values: FloatArray, top: float) -> None:
-    """Draw a line, and mark the positions of missing entries."""
-    places = np.arange(len(values))
-    for place in places[np.isnan(values)]:
-        panel.axvspan(place - 0.5, place + 0.5, color=MISSING, linewidth=0)
-    panel.fill_between(places, values, color="C0", alpha=0.25, linewidth=0)
-    panel.plot(places, values, color="C0", linewidth=1.2)
-    panel.set(xlim=(-0.5, len(values) - 0.5), ylim=(0, 1.05 * top))
-
-
-def _colours(values: FloatArray) -> FloatArray:
-    """Clip colours to the range 0 to 1, and colour pixels of which a channel is missing."""
-    from matplotlib.colors import to_rgb
-
-    missing = np.isnan(values).any(axis=-1)
-    painted = np.clip(values, 0, 1)
-    painted[missing] = to_rgb(MISSING)
-    return painted
+        colour_map = mpl.colormaps[cmap].with_extremes(bad=MISSING)
+        panel.imshow(np.ma.masked_invalid(values), cmap=colour_map, vmin=0, vmax=top, interpolation="nearest")

@@ -1,8 +1,8 @@
 """Reads a user's files and folders into samples; the content of a file is never trusted.
 
-May import `problem`, `engines` and `core`. Start with `read`, which knows the formats; each has a file of its own.
-`limits` has the size limits that all readers check. Libraries that crash on damaged files run in a child process:
-`matlab` starts it, `isolated` is what it runs.
+May import `data` and everything below it. Start with `read`, the table of formats. `limits` has the size limits that
+all readers check. Libraries that crash on damaged files run in a child process: `matlab` starts it, `isolated` is what
+it runs.
 """
 
 from gwntf.readers.limits import format_bytes

@@ -22,10 +22,7 @@ _DEEP_MODES = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 
 
 def read_images(folder: Path, max_bytes: int, *, size: tuple[int, int] | None = None, color: bool = False) -> Samples:
-    """Read all images of a folder, or of its subfolders, whose names are then the labels.
-
-    Images are sorted by name, numbers in names by value.
-    """
+    """Read all images of a folder, or of its subfolders, whose names are then the labels; sorted as people count."""
     require("PIL", folder)
     if size is not None and min(size) < 1:
         raise InputError("size", str(size), "a height and a width of at least 1")

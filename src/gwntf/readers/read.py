@@ -28,11 +28,7 @@ FORMATS: dict[str, Callable[..., Samples]] = {
     ".parquet": read_parquet,
     ".zarr": read_zarr,
 }
-"""Readers by the suffix of a path; any other folder is read as one of images.
-
-A reader takes a path, the largest number of bytes of an array, and as keywords those options of `read_data` that
-apply to its format.
-"""
+"""Readers by suffix; each takes a path, the largest size of an array in bytes, and its options of `read_data`."""
 
 
 def read_data(

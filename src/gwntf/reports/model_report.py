@@ -20,9 +20,12 @@ from gwntf.plots.samples import as_picture, check_kind
 from gwntf.readers import Samples
 from gwntf.reports.page import cell, html_table, new_figure, page, paragraph, picture, preformatted, section
 
-_MAX_COMPONENTS, _MAX_SAMPLES, _MAX_POINTS = 40, 10, 3000
+_MAX_COMPONENTS, _MAX_SAMPLES, _MAX_POINTS, _MAX_CLUSTERS, _MAX_MEMBERS = 40, 10, 3000, 30, 14
 _MAX_NAME, _MAX_CELL_NAME = 24, 41
 """Length of the name of a class in a picture, and in a table."""
+
+_GAP = 0.06
+"""Gap between images of members, as a share of their side."""
 
 
 def model_report(model: Any, title: str, samples: Samples | None = None) -> str:
@@ -85,11 +88,44 @@ def _clusters(model: Any, samples: Samples | None, known: NDArray[Any] | None) -
         text = ", ".join(f"{name} {100 * score:.1f} %" for name, score in scores)
         parts.append(paragraph(f"Against the known classes: {text}."))
     if samples is not None and len(model.sample_shape_) in (2, 3):
-        figure = new_figure(9.5, members_height(model, found))
-        draw_members(figure.subplots(), model, samples.X, found)
-        caption = "Each row is a cluster, the largest first (number: samples); its most typical members come first."
-        parts.append(picture(figure, caption))
+        parts.append(_members(model, samples.X))
     return [*parts, _sizes(found, known)]
+
+
+def _members(model: Any, X: Any) -> str:
+    """Return a picture with one row of images for each cluster, the nearest to its mean direction first."""
+    names, sizes = np.unique(model.labels_, return_counts=True)
+    order = np.argsort(-sizes, kind="stable")[:_MAX_CLUSTERS]
+    directions = normalize(np.asarray(to_host(model.embedding_), dtype=np.float64))
+    rows = []
+    for k in order:
+        indices = np.flatnonzero(model.labels_ == names[k])
+        cosines = directions[indices] @ directions[indices].mean(axis=0)
+        typical = indices[np.argsort(-cosines, kind="stable")[:_MAX_MEMBERS]]
+        rows.append([_image(X[index], tuple(model.sample_shape_)) for index in typical])
+    height, width = model.sample_shape_[:2]
+    gap = (max(1, round(_GAP * height)), max(1, round(_GAP * width)))
+    inches = 8.6 / _MAX_MEMBERS * min(height / width, 3.0) * len(rows) + 0.3
+    figure = new_figure(9.5, float(min(40.0, max(1.2, inches))))
+    ax = figure.subplots()
+    aspect = "auto" if height > 3 * width else "equal"
+    canvas = mosaic(rows, _MAX_MEMBERS, gap=gap, fill=1.0)
+    ax.imshow(canvas, cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect=aspect)
+    middles = np.arange(len(rows)) * (height + gap[0]) + height / 2
+    ax.set_yticks(middles, [f"{names[k]}: {sizes[k]}" for k in order], fontsize="small")
+    ax.set_xticks([])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    caption = "Each row is a cluster, the largest first (number: samples); its most typical members come first."
+    return picture(figure, caption)
+
+
+def _image(sample: Any, shape: tuple[int, ...]) -> FloatArray:
+    """Return one sample as an image between 0 and 1, in colour if its last axis has three entries."""
+    dense = sample.toarray() if hasattr(sample, "toarray") else sample
+    values = np.nan_to_num(np.asarray(dense, dtype=np.float64)).reshape(1, *shape)
+    image = as_picture(values, check_kind(None, shape))[0]
+    return np.asarray(image / (image.max() or 1.0))
 
 
 def _sizes(found: NDArray[np.int_], known: NDArray[Any] | None) -> str:
@@ -179,51 +215,3 @@ def _settings(model: Any) -> str:
             shape = getattr(value, "shape", None)
             settings[name] = repr(value)[:200] if shape is None else f"{type(value).__name__} of shape {shape}"
     return json.dumps(settings, indent=1)
-
-
-_ROWS = 30
-_COLUMNS = 14
-_GAP = 0.06
-"""Gap between images, as a share of their side."""
-
-
-def members_height(model: Any, labels: NDArray[np.int_]) -> float:
-    """Return the height of the picture in inches, for a width of 9.5."""
-    height, width = model.sample_shape_[:2]
-    rows = min(len(np.unique(labels)), _ROWS)
-    return float(min(40.0, max(1.2, 8.6 / _COLUMNS * min(height / width, 3.0) * rows + 0.3)))
-
-
-def draw_members(ax: Any, model: Any, X: Any, labels: NDArray[np.int_]) -> None:
-    """Draw one row of images for each cluster, those whose embedding is nearest to its mean direction first."""
-    height, width = model.sample_shape_[:2]
-    gap = (max(1, round(_GAP * height)), max(1, round(_GAP * width)))
-    names, sizes = np.unique(labels, return_counts=True)
-    order = np.argsort(-sizes, kind="stable")[:_ROWS]
-    rows = [
-        [_picture(X[index], tuple(model.sample_shape_)) for index in _typical(model, labels == names[k])] for k in order
-    ]
-    canvas = mosaic(rows, _COLUMNS, gap=gap, fill=1.0)
-    aspect = "auto" if height > 3 * width else "equal"
-    ax.imshow(canvas, cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect=aspect)
-    middles = np.arange(len(rows)) * (height + gap[0]) + height / 2
-    ax.set_yticks(middles, [f"{names[k]}: {sizes[k]}" for k in order], fontsize="small")
-    ax.set_xticks([])
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-
-
-def _typical(model: Any, members: NDArray[np.bool_]) -> NDArray[np.int_]:
-    """Return the first members of a cluster by the angle between their embedding and its mean direction."""
-    indices = np.flatnonzero(members)
-    rows = normalize(np.asarray(to_host(model.embedding_), dtype=np.float64)[indices])
-    return indices[np.argsort(-(rows @ rows.mean(axis=0)), kind="stable")[:_COLUMNS]]
-
-
-def _picture(sample: Any, shape: tuple[int, ...]) -> FloatArray:
-    """Return one sample as an image between 0 and 1, in colour if its last axis has three entries."""
-    dense = sample.toarray() if hasattr(sample, "toarray") else sample
-    values = np.nan_to_num(np.asarray(dense, dtype=np.float64)).reshape(1, *shape)
-    picture: FloatArray = as_picture(values, check_kind(None, shape))[0]
-    picture /= picture.max() or 1.0
-    return picture
