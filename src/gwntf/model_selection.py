@@ -4,7 +4,7 @@ import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -61,8 +61,7 @@ class StabilityCurve:
         """The last rank at which the components of different fits still agree.
 
         From the rank with the highest mean `component_agreement` upwards for as long as the mean stays within 0.02 of
-        it. Fits of too small a rank may agree as well, and above the rank of the data they split components one way
-        or another. Rank 1, whose fits always agree, counts only where it is the only one.
+        it; rank 1, whose fits always agree, counts only where it is the only one (`docs/model_selection.md`).
         """
         agreement = self.component_agreement.mean(axis=1)
         agreement = np.where((self.ranks == 1) & (len(self.ranks) > 1), -np.inf, agreement)
@@ -128,27 +127,21 @@ def stability_curve(
         for rank in checked
         for seed in seeds
     )
-    by_rank = [fits[start : start + n_seeds] for start in range(0, len(fits), n_seeds)]
+    components, labels, errors, objectives = zip(*fits, strict=True)
+    by_rank = np.arange(len(fits)).reshape(-1, n_seeds)
     pairs = [list(combinations(group, 2)) for group in by_rank]
     return StabilityCurve(
         np.array(checked),
-        np.array([[matched_cosine(a.components, b.components) for a, b in group] for group in pairs]),
-        np.array([[adjusted_rand_score(a.labels, b.labels) for a, b in group] for group in pairs]),
-        np.array([[fit.error for fit in group] for group in by_rank]),
-        np.array([[fit.objective for fit in group] for group in by_rank]),
+        np.array([[matched_cosine(components[a], components[b]) for a, b in group] for group in pairs]),
+        np.array([[adjusted_rand_score(labels[a], labels[b]) for a, b in group] for group in pairs]),
+        np.reshape(errors, by_rank.shape),
+        np.reshape(objectives, by_rank.shape),
     )
 
 
-class _Fit(NamedTuple):
-    components: FloatArray
-    labels: NDArray[np.int_]
-    error: float
-    objective: float
-
-
-def _fit(model: Any, X: Any) -> _Fit:
+def _fit(model: Any, X: Any) -> tuple[FloatArray, NDArray[np.int_], float, float]:
     labels = model.fit_predict(X)
-    return _Fit(to_host(model.components_), labels, model.reconstruction_err_, model.objective_)
+    return to_host(model.components_), labels, model.reconstruction_err_, model.objective_
 
 
 def _check_arguments(estimator: Any, ranks: Any, n_seeds: Any) -> list[int]:

@@ -48,7 +48,11 @@ def run_cluster(options: Any, output: Output) -> None:
     check_output(options.report, ".html", inputs=[options.data, options.output])
     samples = load_samples(output, options.data, options)
     given = given_parameters(options)
-    model: Any = GWNTF.for_clustering(given.pop("n_clusters", None) or _count_classes(samples), **given)
+    if "n_clusters" not in given:
+        if samples.labels is None:
+            raise InputError("clusters", "nothing", "--clusters K, because the data have no known classes")
+        given["n_clusters"] = len(np.unique(samples.labels))
+    model: Any = GWNTF.for_clustering(**given)
     checked(model)
     if not fit_model(output, model, samples.X, options, labelled=True):
         return
@@ -82,12 +86,6 @@ def fit_model(output: Output, model: Any, X: Any, options: Any, *, labelled: boo
     output.line("fit", f"{model.n_iter_} iterations in {format_duration(seconds)}. {ending(model)}")
     output.record(model=model_facts(model), seconds=seconds)
     return True
-
-
-def _count_classes(samples: Samples) -> int:
-    if samples.labels is None:
-        raise InputError("clusters", "nothing", "--clusters K, because the data have no known classes")
-    return len(np.unique(samples.labels))
 
 
 def run_transform(options: Any, output: Output) -> None:

@@ -71,13 +71,12 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
 
     # --- what the parts supply ------------------------------------------------------------------------------
 
-    @abstractmethod
     def _check_loss(self, shape: tuple[int, ...]) -> Any:
-        """Check the parameters of the loss against the shape of the folded X, before any work."""
+        """Check the parameters of the loss against the shape of the folded X; return those that `_loss` takes."""
 
     @abstractmethod
     def _loss(self, checked: Any, tensor: DataTensor) -> Loss:
-        """Specify the loss for normalised data, given what `_check_loss` returned."""
+        """Specify the loss for normalised data, given the result of `_check_loss`."""
 
     def _check_graph(self, n_samples: int) -> csr_array | None:  # noqa: ARG002
         """Check a graph that the user gave, before any work."""

@@ -35,16 +35,14 @@ class MiniBatchGWNTF(PerModeTransport):
     r"""Wasserstein nonnegative tensor factorization from batches, for streams and for data larger than memory.
 
     The model and the data term are those of `GWNTF` without a graph (no batch has all samples) and without transport
-    along the samples. Each batch is embedded with the shared factors as they are, and then fitted for some iterations,
-    all factors moving. Its last numerators :math:`w_n = A^{(n)} * (\bar\Psi / \hat X)_{(n)} A^{(-n)}` enter a running
-    mean
+    along the samples. Each batch is embedded with the current shared factors, and then fitted with all factors free.
+    Its last numerators :math:`w_n = A^{(n)} * (\bar\Psi / \hat X)_{(n)} A^{(-n)}` enter a running mean
 
     .. math:: S_n \leftarrow \rho S_n + (1 - \rho) w_n, \qquad A^{(n)} = S_n \text{ with columns that sum to one},
 
-    which is the step of `GWNTF` itself where the batch is all there is. At batch t,
-    :math:`\rho = \min(\text{forget\_factor}, 1 - t^{-0.6})`: early batches, embedded with factors that knew little, are
-    soon forgotten (stepwise EM: O. Cappé and E. Moulines, *On-line expectation-maximization algorithm for latent data
-    models*, JRSS B 71, 2009).
+    with :math:`\rho = \min(\text{forget\_factor}, 1 - t^{-0.6})` at batch t, so that early batches are soon forgotten
+    (stepwise EM: O. Cappé and E. Moulines, *On-line expectation-maximization algorithm for latent data models*, JRSS B
+    71, 2009).
 
     Parameters
     ----------
@@ -58,8 +56,8 @@ class MiniBatchGWNTF(PerModeTransport):
         Times that `fit` goes through the data, at most; it ends when F, summed over the batches as they came, falls by
         no more than `tol` of its size.
     forget_factor : float in (0, 1], default=0.7
-        What the mean keeps of itself at most when a batch comes: about the last ``1 / (1 - forget_factor)`` batches
-        count. Less follows a stream that changes, 1 averages over all that came.
+        Largest weight of the old mean when a batch is added: about the last ``1 / (1 - forget_factor)`` batches count.
+        Use less for a stream that changes; 1 averages over all batches.
     costs : "auto" or sequence, default="auto"
         As for `GWNTF`, None for the samples; "auto" is "grid" on every other mode. Costs between slices of the data are
         those of the first batch.

@@ -74,9 +74,6 @@ class FixedLoss(Factorization):
     def _degrees(self) -> tuple[int, int]:
         return 2, 2
 
-    def _check_loss(self, shape: tuple[int, ...]) -> None:  # noqa: ARG002
-        return None
-
     def _loss(self, checked: None, tensor: DataTensor) -> Loss:  # noqa: ARG002
         return self.loss
 

@@ -15,6 +15,9 @@ SESSION = ("callbacks", "progress", "checkpoint")
 """Parameters that belong to a session and not to a model: they are not written, and a loaded model has the defaults."""
 
 
+_NEAR_FAR = ("order", "bounds", "half", "near", "error")
+
+
 def _near_far(order: Any, bounds: Any, half: Any, near: Any, error: float) -> NearFarCost:
     size = len(order)
     fits = [
@@ -29,13 +32,9 @@ def _near_far(order: Any, bounds: Any, half: Any, near: Any, error: float) -> Ne
     return NearFarCost(order, bounds, half, near, error)
 
 
-def _parts_of_near_far(cost: NearFarCost) -> dict[str, Any]:
-    return {name: getattr(cost, name) for name in ("order", "bounds", "half", "near", "error")}
-
-
 MODEL_RECORDS: Records = {
     **RECORDS,
-    "NearFarCost": Record(NearFarCost, _parts_of_near_far, _near_far),
+    "NearFarCost": Record(NearFarCost, lambda cost: {name: getattr(cost, name) for name in _NEAR_FAR}, _near_far),
     "SeparableCost": Record(SeparableCost, lambda cost: {"axes": cost.axes}, SeparableCost),
     "TrainingSamples": Record(TrainingSamples, lambda samples: samples.parts, TrainingSamples.from_parts),
 }
@@ -56,7 +55,7 @@ def keeper_of(
     """Return what writes the checkpoint of the fits of some models that differ in their random numbers alone."""
     if checkpoint is None:
         return Keeper()
-    first = models[0]
+    first, seeds = models[0], [model.random_state for model in models]
     own = {
         name: value
         for name, value in first.get_params(deep=False).items()
@@ -66,7 +65,7 @@ def keeper_of(
         "library": (__version__, LAYOUT),
         "class": type(first).__name__,
         "params": own,
-        "seeds": [_seed(model.random_state) for model in models],
+        "seeds": [int(seed) if isinstance(seed, int | np.integer) else None for seed in seeds],
         "engine": (problem.data.backend.name, device),
         "data": (problem.data.shape, problem.data.marks()),
         "scale": scale,
@@ -74,8 +73,3 @@ def keeper_of(
         "costs": getattr(first, "costs_", None),
     }
     return Keeper(checkpoint, fingerprint(facts, MODEL_RECORDS))
-
-
-def _seed(random_state: Any) -> Any:
-    """Return a seed that is the same for two runs of a script; None for a RandomState or None."""
-    return int(random_state) if isinstance(random_state, int | np.integer) else None

@@ -34,6 +34,7 @@ PROTOCOL = 4
 
 _MAX_PICTURES = 10
 
+ScoresAt = Mapping[str, Mapping[str, float]]  # scores by iteration, as text
 GraphKey = tuple[int, str, str, str | None]
 GRAPH_DEFAULT: GraphKey = (5, "binary", "cosine", "l2")
 
@@ -93,7 +94,7 @@ class RunResult:
     seconds: float
     n_iter: int
     objective: float | None
-    on_the_way: Mapping[str, Mapping[str, float]]
+    on_the_way: ScoresAt
     environment: Mapping[str, str] = field(default_factory=environment)
 
 
@@ -156,12 +157,7 @@ def fit_run(run: Run, setting: Setting, cache: Path) -> tuple[FloatArray, RunRes
 
 
 def fit_result(
-    run: Run,
-    model: Any,
-    seconds: float,
-    setting: Setting,
-    cache: Path,
-    on_the_way: Mapping[str, Mapping[str, float]] | None = None,
+    run: Run, model: Any, seconds: float, setting: Setting, cache: Path, on_the_way: ScoresAt | None = None
 ) -> tuple[FloatArray, RunResult]:
     """Return embedding and unscored result of a fitted model, and write its arrays for reports if it is the first."""
     if has_pictures(run):
@@ -247,13 +243,8 @@ def _labels(embedding: FloatArray | None, run: Run, setting: Setting) -> NDArray
         how = params.get("assign_labels", "discretize")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Graph is not fully connected")
-            found: NDArray[np.int_] = spectral_clustering(
-                setting.graphs[key or GRAPH_DEFAULT],
-                n_clusters=setting.classes,
-                assign_labels=how,
-                random_state=run.seed,
-            )
-        return found
+            graph, options = setting.graphs[key or GRAPH_DEFAULT], {"assign_labels": how, "random_state": run.seed}
+            return np.asarray(spectral_clustering(graph, n_clusters=setting.classes, **options))
     rows = normalize(setting.X.reshape(len(setting.X), -1)) if embedding is None else embedding
     how = params.get("assign_labels", "kmeans")
     labels = assign(rows, setting.classes, how, run.seed, run.kmeans_starts)

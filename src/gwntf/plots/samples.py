@@ -71,7 +71,7 @@ def plot_components(
     kind = check_kind(kind, shape, along_axes=True)
     masses = component_masses(model)
     shares = masses / max(float(masses.sum()), np.finfo(np.float64).tiny)
-    labels = [f"{index}: {_percent(shares[index])}" for index in chosen]
+    labels = [f"{index}: {100 * shares[index]:.{0 if shares[index] >= 0.095 else 1}f}%" for index in chosen]
     parts = to_host(model.components_)[chosen].reshape(len(chosen), *shape).astype(np.float64)
     title = "components by mass (index: share)"
     if kind == "modes":
@@ -93,10 +93,6 @@ def _along(part: FloatArray, mode: int) -> FloatArray:
     """Return a component summed over all axes but one, as shares of its mass."""
     others = tuple(axis for axis in range(part.ndim) if axis != mode)
     return np.asarray(part.sum(axis=others) / (float(part.sum()) or 1.0))
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%" if share >= 0.095 else f"{100 * share:.1f}%"
 
 
 def plot_reconstructions(
@@ -143,7 +139,9 @@ def plot_reconstructions(
     samples = check_samples(model, X)
     columns = check_columns(columns, len(samples))
     models = model.reconstruct(samples)
-    errors = _relative_errors(samples, models)
+    data, made = (values.reshape(len(values), -1) for values in (samples, models))
+    error, size = (np.sqrt(np.nansum(values**2, axis=1)) for values in (data - made, data))
+    relative = error / np.where(size > 0, size, 1)
     pictures = [as_picture(values.reshape(-1, *shape), kind) for values in (samples, models)]
     bands = math.ceil(len(samples) / columns)
     frame = new_axes(ax, grid_size(2 * bands, columns, kind, shape))
@@ -153,17 +151,10 @@ def plot_reconstructions(
     panels = divide(frame, 2 * bands, columns, cells).reshape(2, count)
     for place, pair in enumerate(zip(*pictures, strict=True)):
         top = max(float(np.nanmax(values)) for values in pair)
-        labels = (f"sample {place}", f"error {errors[place]:.2f}")
+        labels = (f"sample {place}", f"error {relative[place]:.2f}")
         for panel, values, label in zip(panels[:, place], pair, labels, strict=True):
             draw(panel, values, kind, label, top=top, cmap=cmap)
     return panels
-
-
-def _relative_errors(samples: FloatArray, models: FloatArray) -> FloatArray:
-    """|x - x^| / |x| of every sample over its observed entries; the error itself where x is zero."""
-    data, made = (values.reshape(len(values), -1) for values in (samples, models))
-    error, size = (np.sqrt(np.nansum(values**2, axis=1)) for values in (data - made, data))
-    return np.asarray(error / np.where(size > 0, size, 1))
 
 
 MISSING = "#e8a79c"

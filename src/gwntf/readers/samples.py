@@ -1,7 +1,7 @@
 """The result of every reader, its summary, and the checks and errors that readers share."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -100,7 +100,8 @@ def summarise(X: Any) -> Summary:
     """Return the summary of an array, read in blocks of samples where it is on disk."""
     shape = tuple(map(int, X.shape))
     found = Summary(shape, str(X.dtype), hasattr(X, "tocsr"), entries=math.prod(shape))
-    blocks: Iterable[Any] = [X.data] if found.sparse else _blocks(X, found.entries)
+    rows = max(1, _BLOCK_ENTRIES * shape[0] // max(1, found.entries))
+    blocks = [X.data] if found.sparse else (X[start : start + rows] for start in range(0, shape[0], rows))
     if found.sparse and X.nnz < found.entries:
         found.zeros, found.smallest, found.largest = found.entries - X.nnz, 0.0, 0.0
     for block in map(np.asarray, blocks):
@@ -113,8 +114,3 @@ def summarise(X: Any) -> Summary:
             found.smallest = float(np.fmin(found.smallest, finite.min()))
             found.largest = float(np.fmax(found.largest, finite.max()))
     return found
-
-
-def _blocks(X: Any, entries: int) -> Iterable[Any]:
-    rows = max(1, _BLOCK_ENTRIES * X.shape[0] // max(1, entries))
-    return (X[start : start + rows] for start in range(0, X.shape[0], rows))
