@@ -21,8 +21,7 @@ from gwntf.estimators.base import Factorization
 
 __all__ = ["StabilityCurve", "stability_curve"]
 
-_TOLERANCE = 0.02
-"""How far below the best agreement a rank may lie and still count as stable."""
+_TOLERANCE = 0.02  # how far below the best agreement a rank may lie and still count as stable
 
 
 @dataclass(frozen=True)

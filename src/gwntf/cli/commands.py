@@ -66,7 +66,8 @@ def run_cluster(options: Any, output: Output) -> None:
         model.save(options.model)
         output.written(options.model, key="model_file")
     if options.report is not None:
-        write_report(options.report, model, options.data.name, samples)
+        with printed_warnings():
+            write_text(options.report, model_report(model, options.data.name, samples))
         output.written(options.report, key="report")
 
 
@@ -116,7 +117,8 @@ def run_report(options: Any, output: Output) -> None:
     samples = None if options.data is None else read_samples(options.data, options, model)
     if samples is not None:
         check_values(options.data, summarise(samples.X), model.missing)
-    write_report(options.output, model, (options.data or options.model).name, samples)
+    with printed_warnings():
+        write_text(options.output, model_report(model, (options.data or options.model).name, samples))
     output.written(options.output)
 
 
@@ -173,13 +175,6 @@ def print_scores(output: Output, known: Any, found: Any) -> None:
         scores = clustering_scores(known, found)
         text = ", ".join(f"{name} {100 * score:.1f}" for name, score in scores.items())
         output.line("scores", f"{text} (percent, against the known classes)", scores=scores)
-
-
-def write_report(path: Path, model: Any, title: str, samples: Samples | None) -> None:
-    """Write the page on a model."""
-    with printed_warnings():
-        page = model_report(model, title, samples)
-    write_text(path, page)
 
 
 def load_samples(output: Output, path: Path, options: Any, model: Any = None) -> Samples:

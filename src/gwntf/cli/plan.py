@@ -13,8 +13,7 @@ from gwntf.cli.output import Output, format_duration, format_shape
 from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
 from gwntf.readers import format_bytes
 
-_ENTRIES = 2_000_000
-"""Entries of the samples that are tried: about a second of work."""
+_ENTRIES = 2_000_000  # entries of the samples that are tried: about a second of work
 
 _ITERATIONS = 3
 _MIN_SAMPLES, _WARM_UP_SAMPLES = 40, 1000

@@ -17,8 +17,7 @@ from gwntf.io import atomic_path
 from gwntf.plots import overview, require_matplotlib
 from gwntf.reports import summary_chart, table_report
 
-_SHOWN = "GWNTF, tuned"
-"""Method of the demo whose model is drawn."""
+_SHOWN = "GWNTF, tuned"  # method of the demo whose model is drawn
 
 
 def run_reproduce(options: Any, _: Any) -> None:

@@ -81,11 +81,9 @@ def load_coil20(
 
     Examples
     --------
-    >>> from gwntf import DataError
-    >>> from gwntf.datasets import load_coil20
+    >>> from gwntf import DataError, datasets
     >>> try:
-    ...     X, y = load_coil20(download=False)
-    ...     shape = X.shape
+    ...     shape = datasets.load_coil20(download=False)[0].shape
     ... except DataError:                                    # the file is not on this machine
     ...     shape = (1440, 32, 32)
     >>> shape
@@ -103,11 +101,9 @@ def load_pie_pose27(
 
     Examples
     --------
-    >>> from gwntf import DataError
-    >>> from gwntf.datasets import load_pie_pose27
+    >>> from gwntf import DataError, datasets
     >>> try:
-    ...     X, y = load_pie_pose27(download=False)
-    ...     shape = X.shape
+    ...     shape = datasets.load_pie_pose27(download=False)[0].shape
     ... except DataError:                                    # the file is not on this machine
     ...     shape = (2856, 32, 32)
     >>> shape

@@ -23,11 +23,8 @@ from gwntf.solver import Callback, Iteration, Problem, Steps, Stopping, project,
 _DECAY = 0.6
 """Power by which the weight of a new batch falls; averages converge for powers above one half and up to one."""
 
-_EMBEDDING = 3
-"""Steps that a batch takes alone, before the shared factors move with it."""
-
-_FLOOR = 1e-10
-"""Part of a column's largest entry below which no entry falls: what was never seen may still come."""
+_EMBEDDING = 3  # steps that a batch takes alone, before the shared factors move with it
+_FLOOR = 1e-10  # part of a column's largest entry below which no entry falls: what was never seen may still come
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -26,8 +26,7 @@ from gwntf.core import (
 _LIGHT = 1e-4
 """Part of all mass below which half of the samples do not count: the default `tol` would not see them change."""
 
-_NAMED = 8
-"""Components or samples that a message names."""
+_NAMED = 8  # components or samples that a message names
 
 
 def warn(message: str, kind: type[Warning]) -> None:

@@ -37,8 +37,7 @@ from gwntf.transport import TransportLimits
 
 POSITIVE = Interval(numbers.Real, 0, None, closed="neither")
 
-_MAX_SCALINGS = 16
-"""Scalings of a transport at most where they adapt."""
+_MAX_SCALINGS = 16  # scalings of a transport at most where they adapt
 
 _CUT_SEED = 0
 """Of the spectral clustering from which fits may start: the same for all fits, whatever their own random numbers."""

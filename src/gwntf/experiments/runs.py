@@ -29,8 +29,7 @@ from gwntf.geometry import check_costs, neighbor_graph, resolve_costs
 from gwntf.io import atomic_path
 from gwntf.solver import Iteration
 
-PROTOCOL = 4
-"""Increase it whenever the same run would give another result than before: cached runs are then repeated."""
+PROTOCOL = 4  # increase it whenever the same run would give another result than before: cached runs are then repeated
 
 _MAX_PICTURES = 10
 

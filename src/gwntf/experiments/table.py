@@ -21,8 +21,7 @@ FOREIGN: Mapping[str, tuple[str, ...]] = {
 }
 """Methods of scikit-learn, on the samples or on their graph, with their parameters; a table's defaults do not apply."""
 
-RESERVED = ("graph", "callbacks", "progress", "n_clusters", "random_state")
-"""Parameters that the runner sets itself."""
+RESERVED = ("graph", "callbacks", "progress", "n_clusters", "random_state")  # parameters that the runner sets itself
 
 _TABLE_KEYS = {"title", "dataset", "runs", "kmeans_starts", "score_at", "defaults", "method"}
 _METHOD_KEYS = {"name", "estimator", "params", "expected"}

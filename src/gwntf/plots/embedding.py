@@ -10,8 +10,7 @@ from gwntf.core import FloatArray, InputError
 from gwntf.data import as_real_array
 from gwntf.plots.frames import check_axes, check_model, new_axes
 
-_MAX_LEGEND = 20
-"""Largest number of classes that are named in a legend."""
+_MAX_LEGEND = 20  # largest number of classes that are named in a legend
 
 
 def plot_embedding(model_or_Z: Any, labels: Any = None, *, projection: Any = None, ax: Any = None) -> Any:

@@ -10,8 +10,7 @@ from gwntf.backends import to_host
 from gwntf.core import FloatArray, InputError, MissingLibraryError
 from gwntf.data import as_real_array, masked_to_nan
 
-_PANEL = (0.86, 0.82)
-"""Part of a cell's width and height that its panel takes; the rest is for its title."""
+_PANEL = (0.86, 0.82)  # part of a cell's width and height that its panel takes; the rest is for its title
 
 _CELLS = {"curve": (1.8, 0.55), "modes": (2.4, 0.42)}
 """Width of a cell in inches and height of its panel relative to its width, by the kind of plot; images: their own."""

@@ -157,8 +157,7 @@ def plot_reconstructions(
     return panels
 
 
-MISSING = "#e8a79c"
-"""Colour of missing entries."""
+MISSING = "#e8a79c"  # colour of missing entries
 
 
 def check_kind(kind: Any, shape: tuple[int, ...], *, along_axes: bool = False) -> str:

@@ -129,8 +129,7 @@ _CODECS = (
 )
 """Codecs that turn numbers into numbers; others, such as "pickle", may run code that is stored in the file."""
 
-_MAX_CHUNKS = 10_000
-"""Chunks that any array may have; more of them need at least one stored byte each."""
+_MAX_CHUNKS = 10_000  # chunks that any array may have; more of them need at least one stored byte each
 
 
 def read_zarr(

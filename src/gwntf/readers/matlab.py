@@ -14,8 +14,7 @@ from gwntf.readers.arrays import build_sparse
 from gwntf.readers.samples import Samples, require
 
 _TIMEOUT = 60.0
-_BYTES_PER_SECOND = 1e6
-"""The timeout grows with the file: this is the slowest reading speed that is waited for."""
+_BYTES_PER_SECOND = 1e6  # the timeout grows with the file: this is the slowest reading speed that is waited for
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 

@@ -21,11 +21,8 @@ from gwntf.readers import Samples
 from gwntf.reports.page import cell, html_table, new_figure, page, paragraph, picture, preformatted, section
 
 _MAX_COMPONENTS, _MAX_SAMPLES, _MAX_POINTS, _MAX_CLUSTERS, _MAX_MEMBERS = 40, 10, 3000, 30, 14
-_MAX_NAME, _MAX_CELL_NAME = 24, 41
-"""Length of the name of a class in a picture, and in a table."""
-
-_GAP = 0.06
-"""Gap between images of members, as a share of their side."""
+_MAX_NAME, _MAX_CELL_NAME = 24, 41  # length of the name of a class in a picture, and in a table
+_GAP = 0.06  # gap between images of members, as a share of their side
 
 
 def model_report(model: Any, title: str, samples: Samples | None = None) -> str:
