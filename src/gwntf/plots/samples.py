@@ -77,7 +77,9 @@ def plot_components(
     if kind == "modes":
         columns, title = len(shape), f"{title}, along every axis"
         labels = [f"{label}, axis {mode + 1}" for label in labels for mode in range(columns)]
-        values = [_along(part, mode) for part in parts for mode in range(columns)]
+        # each component summed over all axes but one, as shares of its mass
+        others = [tuple(axis for axis in range(columns) if axis != mode) for mode in range(columns)]
+        values = [part.sum(axis=rest) / (float(part.sum()) or 1.0) for part in parts for rest in others]
     else:
         columns, values = check_columns(columns, len(chosen)), list(parts)
     rows = math.ceil(len(values) / columns)
@@ -87,12 +89,6 @@ def plot_components(
     for panel, one, label in zip(panels, values, labels, strict=True):
         draw(panel, one, "curve" if kind == "modes" else kind, label, top=float(one.max()), cmap=cmap)
     return panels.reshape(rows, columns) if kind == "modes" else panels
-
-
-def _along(part: FloatArray, mode: int) -> FloatArray:
-    """Return a component summed over all axes but one, as shares of its mass."""
-    others = tuple(axis for axis in range(part.ndim) if axis != mode)
-    return np.asarray(part.sum(axis=others) / (float(part.sum()) or 1.0))
 
 
 def plot_reconstructions(
