@@ -20,7 +20,7 @@ CLUSTERING_PRESET: dict[str, Any] = {
     "assign_labels": "discretize",
     "refine_labels": True,
 }
-"""What `GWNTF.for_clustering` sets besides the rank."""
+"""Parameters that `GWNTF.for_clustering` sets besides the rank."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -170,9 +170,8 @@ class GWNTF(Graph, PerModeTransport):
     def for_clustering(cls, n_clusters: int, **params: Any) -> Self:
         """Return an estimator set up for `fit_predict`.
 
-        Three components a cluster, a graph metric chosen without labels, self-tuning weights, a start from the clusters
-        of the graph, ten iterations of ten steps of the samples with adaptive scalings, labels by discretised singular
-        vectors, refined on the graph. A preset, not a default: whatever is given in `params` replaces its part of it.
+        Three components a cluster, a graph chosen without labels that also gives the start and refines the labels, and
+        ten iterations of ten steps of the samples (`docs/clustering.md`). Those in `params` replace these.
 
         Parameters
         ----------

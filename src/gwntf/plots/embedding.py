@@ -42,7 +42,16 @@ def plot_embedding(model_or_Z: Any, labels: Any = None, *, projection: Any = Non
     'principal component 1'
     """
     check_axes(ax)
-    embedding = _embedding(model_or_Z)
+    if hasattr(model_or_Z, "get_params"):
+        check_model(model_or_Z)
+        embedding = np.asarray(to_host(model_or_Z.embedding_), dtype=np.float64)
+    else:
+        allowed = "a fitted factorization or an embedding of shape (n_samples, n_components)"
+        embedding = as_real_array(model_or_Z, "model_or_Z", allowed).astype(np.float64)
+        if embedding.ndim != 2 or embedding.size == 0:
+            raise InputError("model_or_Z", f"shape {embedding.shape}", allowed)
+        if not np.isfinite(embedding).all():
+            raise InputError("model_or_Z", "entries that are not finite", "finite numbers")
     if labels is not None and np.shape(labels) != (len(embedding),):
         raise InputError("labels", f"shape {np.shape(labels)}", f"one label for each of the {len(embedding)} samples")
     transform = getattr(projection, "fit_transform", principal_plane if projection is None else projection)
@@ -107,17 +116,3 @@ def flatten_embedding(embedding: FloatArray) -> FloatArray:
     init = "pca" if min(embedding.shape) >= 2 else "random"
     plane = TSNE(perplexity=perplexity, init=init, random_state=0, max_iter=500)
     return np.asarray(plane.fit_transform(normalize(embedding.astype(np.float64))))
-
-
-def _embedding(model_or_Z: Any) -> FloatArray:
-    """Return the embedding of a model, or a given one, as float64."""
-    if hasattr(model_or_Z, "get_params"):
-        check_model(model_or_Z)
-        return np.asarray(to_host(model_or_Z.embedding_), dtype=np.float64)
-    allowed = "a fitted factorization or an embedding of shape (n_samples, n_components)"
-    values = as_real_array(model_or_Z, "model_or_Z", allowed)
-    if values.ndim != 2 or values.size == 0:
-        raise InputError("model_or_Z", f"shape {values.shape}", allowed)
-    if not np.isfinite(values).all():
-        raise InputError("model_or_Z", "entries that are not finite", "finite numbers")
-    return values.astype(np.float64)

@@ -29,9 +29,8 @@ def plot_flow(
 
     The sample is embedded as `transform` does. Along every transported mode each of its fibers x is carried to the same
     fiber x^ of its model by the plan T of the loss; the mass of entry i goes on average to sum_j T_ij j / sum_j T_ij.
-    The two image modes give the two coordinates of an arrow; one that is not transported gives zero. Where one plan
-    moves mass between all pixels (`SDNMF`), it gives both. Mass that the relaxed marginals let vanish is in no arrow.
-    The circles are the model, each of an area in proportion to the mass at its pixel.
+    The two image modes give the two coordinates of an arrow; one that is not transported gives zero. A plan between all
+    pixels (`SDNMF`) gives both. The circles are the model, each of an area in proportion to the mass at its pixel.
 
     Parameters
     ----------
@@ -76,9 +75,17 @@ def plot_flow(
     image = _summed(transport.values, order)
     moves = [_weighted(*transport.moves(axis), order) for axis in order]
     moved = np.hypot(*moves)
+    from matplotlib.collections import EllipseCollection
+
     ax = new_axes(ax, (4.6, 4.8))
     ax.imshow(image, cmap=cmap, vmin=0, interpolation="nearest", alpha=0.5)
-    _circles(ax, _summed(transport.model, order))
+    mass = _summed(transport.model, order)
+    rows, columns = np.nonzero(mass > 0)
+    sizes = 0.9 * np.sqrt(mass[rows, columns] / max(float(mass.max()), _TINY))  # the largest nearly fills its pixel
+    places = np.stack([columns, rows], axis=1)
+    circles = EllipseCollection(sizes, sizes, np.zeros(len(sizes)), units="xy", offsets=places)
+    circles.set(offset_transform=ax.transData, facecolor="none", edgecolor="C0", linewidth=0.8)
+    ax.add_collection(circles, autolim=False)
     rows, columns = np.nonzero(np.isfinite(moved) & (image >= threshold * image.max()))
     down, across = (scale * move[rows, columns] for move in moves)
     units = {"angles": "xy", "scale_units": "xy", "units": "xy", "scale": 1, "width": 0.08}
@@ -141,18 +148,6 @@ def plot_plan(model: Any, sample: Any, *, mode: int = 1, cmap: str = "viridis", 
     return ax
 
 
-def _circles(ax: Any, mass: FloatArray) -> None:
-    """Draw a circle on every pixel, of an area in proportion to its mass; the largest nearly fills its pixel."""
-    from matplotlib.collections import EllipseCollection
-
-    rows, columns = np.nonzero(mass > 0)
-    sizes = 0.9 * np.sqrt(mass[rows, columns] / max(float(mass.max()), _TINY))
-    places = np.stack([columns, rows], axis=1)
-    circles = EllipseCollection(sizes, sizes, np.zeros(len(sizes)), units="xy", offsets=places)
-    circles.set(offset_transform=ax.transData, facecolor="none", edgecolor="C0", linewidth=0.8)
-    ax.add_collection(circles, autolim=False)
-
-
 def _check_modes(modes: Any, order: int) -> tuple[int, int]:
     """Return the two axes of a sample, from zero, that make the image."""
     if order < 2:
@@ -205,10 +200,7 @@ class _SampleTransport:
         self._distance = Distance(model.reg, model.reg_m_data, model.reg_m_model, _MAX_ITER, _TOL)
 
     def moves(self, axis: int) -> tuple[FloatArray, FloatArray]:
-        """Return how far the mass of every entry goes along an axis of the sample, and how much mass goes.
-
-        Both have the shape of a sample; NaN where no mass goes.
-        """
+        """Return the distance along an axis of the mass of every entry (NaN where none moves), and that mass."""
         shape = self.values.shape
         places = np.arange(shape[axis], dtype=np.float64)
         at = 0 if self._joint else axis

@@ -157,11 +157,7 @@ MISSING = "#e8a79c"  # colour of missing entries
 
 
 def check_kind(kind: Any, shape: tuple[int, ...], *, along_axes: bool = False) -> str:
-    """Return the kind of plot for samples of that shape: `kind`, by default the first one that is possible.
-
-    One axis is a curve, and three of which the last has three entries are a colour image; two or more are an image, of
-    which the further axes are averaged over, or are drawn along each of them (`along_axes`).
-    """
+    """Return the kind of plot for samples of that shape: `kind`, by default the first one that is possible."""
     order = len(shape)
     allowed = ["curve"] if order == 1 else ["rgb"] if order == 3 and shape[-1] == 3 else []
     if order == 2 or (order > 2 and not along_axes):
@@ -176,10 +172,7 @@ def check_kind(kind: Any, shape: tuple[int, ...], *, along_axes: bool = False) -
 
 
 def as_picture(values: FloatArray, kind: str) -> FloatArray:
-    """Return samples (n, ...) as drawn: images of more than two axes are means over the further ones.
-
-    Missing entries are ignored in means; where all are missing, so is the mean.
-    """
+    """Return samples (n, ...) as drawn: images of more than two axes are means over the observed entries of others."""
     if kind != "image" or values.ndim == 3:
         return values
     flat = np.ma.masked_invalid(values.reshape(*values.shape[:3], -1))

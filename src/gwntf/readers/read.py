@@ -89,7 +89,13 @@ def read_data(
     ((5, 3, 4), array([0, 1, 2, 3, 4]))
     """
     place, suffix = Path(path), Path(path).suffix.lower()
-    reader = _choose_reader(place, suffix)
+    if not place.exists():
+        raise DataError(f"{place} does not exist.")
+    is_folder = place.is_dir() and suffix != ".zarr"
+    if not is_folder and suffix not in FORMATS:
+        hint = "put images into a folder and give its path" if suffix in images.FORMATS else "convert it"
+        raise DataError(f"{place} has an unknown format; expected {', '.join(FORMATS)} or a folder: {hint}.")
+    reader: Callable[..., Samples] = images.read_images if is_folder else FORMATS[suffix]
     options = {"key": key, "labels": labels, "size": size, "color": color or None, "lazy": lazy or None}
     given = {name: value for name, value in options.items() if value is not None}
     accepted = [name for name in options if name in inspect.signature(reader).parameters]
@@ -116,17 +122,6 @@ def default_memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (AttributeError, ValueError, OSError):
         return 2**32
-
-
-def _choose_reader(path: Path, suffix: str) -> Callable[..., Samples]:
-    if not path.exists():
-        raise DataError(f"{path} does not exist.")
-    if path.is_dir() and suffix != ".zarr":
-        return images.read_images
-    if suffix in FORMATS:
-        return FORMATS[suffix]
-    hint = "put images into a folder and give its path" if suffix in images.FORMATS else "convert it"
-    raise DataError(f"{path} has an unknown format; expected {', '.join(FORMATS)} or a folder: {hint}.")
 
 
 def _samples_first(X: Any, axis: int, *, lazy: bool) -> Any:

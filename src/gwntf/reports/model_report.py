@@ -86,7 +86,16 @@ def _clusters(model: Any, samples: Samples | None, known: NDArray[Any] | None) -
         parts.append(paragraph(f"Against the known classes: {text}."))
     if samples is not None and len(model.sample_shape_) in (2, 3):
         parts.append(_members(model, samples.X))
-    return [*parts, _sizes(found, known)]
+    rows = []
+    for label, count in zip(*np.unique(found, return_counts=True), strict=True):
+        row = [str(label), str(count), f"{100 * count / len(found):.1f} %"]
+        if known is not None:
+            names, counts = np.unique(known[found == label], return_counts=True)
+            top = int(counts.argmax())
+            row += [_shorten(str(names[top]), _MAX_CELL_NAME), f"{100 * counts[top] / count:.0f} %"]
+        rows.append([cell(text) for text in row])
+    head = ["cluster", "samples", "share"] + ([] if known is None else ["commonest class", "its share"])
+    return [*parts, html_table(head, rows)]
 
 
 def _members(model: Any, X: Any) -> str:
@@ -123,19 +132,6 @@ def _image(sample: Any, shape: tuple[int, ...]) -> FloatArray:
     values = np.nan_to_num(np.asarray(dense, dtype=np.float64)).reshape(1, *shape)
     image = as_picture(values, check_kind(None, shape))[0]
     return np.asarray(image / (image.max() or 1.0))
-
-
-def _sizes(found: NDArray[np.int_], known: NDArray[Any] | None) -> str:
-    rows = []
-    for label, count in zip(*np.unique(found, return_counts=True), strict=True):
-        row = [str(label), str(count), f"{100 * count / len(found):.1f} %"]
-        if known is not None:
-            names, counts = np.unique(known[found == label], return_counts=True)
-            top = int(counts.argmax())
-            row += [_shorten(str(names[top]), _MAX_CELL_NAME), f"{100 * counts[top] / count:.0f} %"]
-        rows.append([cell(text) for text in row])
-    head = ["cluster", "samples", "share"] + ([] if known is None else ["commonest class", "its share"])
-    return html_table(head, rows)
 
 
 def _components(model: Any) -> str:
