@@ -40,7 +40,7 @@ def run_fit(options: Any, output: Output) -> None:
 
 
 def run_cluster(options: Any, output: Output) -> None:
-    """Read data, cluster them, print scores, write clusters and, if asked for, model and report."""
+    """Read data, cluster them, print scores, write clusters and, if requested, model and report."""
     if options.output is None and not options.dry_run:
         raise InputError("output", "nothing", "-o CLUSTERS.csv, or --dry-run")
     check_output(options.output, ".csv", ".npy", inputs=[options.data])

@@ -269,9 +269,9 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """Embedding and scale of new samples, and the samples as a tensor."""
         check_is_fitted(self)
         raw = self._tensor(X, place, reset=False)
-        embedding, scale, unsettled = self._project(raw)
-        if unsettled and self.tol > 0:
-            text = f"{unsettled} of {len(embedding)} new samples had not converged: raise `max_iter` or `tol`."
+        embedding, scale, pending = self._project(raw)
+        if pending and self.tol > 0:
+            text = f"{pending} of {len(embedding)} new samples had not converged: raise `max_iter` or `tol`."
             warn(text, ConvergenceWarning)
         return embedding, scale, raw
 
@@ -281,8 +281,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         if self.sample_norm is None:
             check_unscaled(tensor.dtype, 1.0, float(tensor.sample_sums.max()), self._degrees)
         stopping, ties = Stopping(self.max_iter, self.tol), self._ties(tensor)
-        embedding, unsettled = project(tensor, self._loss_of_new_samples(), self.factors_[1:], stopping, ties)
-        return embedding, scale, unsettled
+        embedding, pending = project(tensor, self._loss_of_new_samples(), self.factors_[1:], stopping, ties)
+        return embedding, scale, pending
 
     @cached_property
     def components_(self) -> Array:

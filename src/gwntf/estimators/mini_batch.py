@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, indexable
 
 from gwntf.core import FloatArray, InputError, Status
 from gwntf.data import DataTensor, as_factors, pieces
@@ -15,7 +15,7 @@ from gwntf.estimators.base import AT_LEAST_ONE, check_parameters, parameter
 from gwntf.estimators.notices import warn, warn_empty_components
 from gwntf.estimators.parts import PerModeTransport
 from gwntf.estimators.places import Place
-from gwntf.estimators.sklearn_compat import Interval, Options, StrOptions, count_samples, indexable, take_samples
+from gwntf.estimators.sklearn_compat import Interval, Options, StrOptions, count_samples, take_samples
 from gwntf.geometry import CostSpec
 from gwntf.losses import ObjectiveTerms
 from gwntf.solver import Callback, Iteration, Problem, Steps, Stopping, project, start_factors

@@ -84,7 +84,7 @@ def warn_all_pairs(mode: int, size: int, tol: float) -> None:
     """Warn of a cost between all pairs of a long mode."""
     warn(
         f"No near-far kernel along axis {mode} is exact to kernel_tol={tol:g}, so all {size} x {size} pairs "
-        f"({8 * size**2 / 1e9:.2g} GB) are held: raise `kernel_tol`, or leave the axis out with None in `costs`.",
+        f"({8 * size**2 / 1e9:.2g} GB) are stored: raise `kernel_tol`, or leave the axis out with None in `costs`.",
         CoarseKernelWarning,
     )
 
@@ -96,7 +96,7 @@ def warn_uneven(masses: FloatArray) -> None:
     part = float((filled[:half] / filled[-1]).sum() / (filled / filled[-1]).sum()) if half else 1.0
     if part < _LIGHT:
         warn(
-            f"Half of the samples hold {part:.2g} of all mass (sums from {filled[0]:.3g} to {filled[-1]:.3g}), so the "
+            f"Half of the samples have {part:.2g} of all mass (sums from {filled[0]:.3g} to {filled[-1]:.3g}), so the "
             "others decide the fit: set sample_norm='l2' or 'l1', or bring the samples to one scale.",
             UnevenSamplesWarning,
         )

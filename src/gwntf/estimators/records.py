@@ -14,7 +14,6 @@ from gwntf.solver import LAYOUT, RECORDS, Checkpoint, Keeper, Problem
 SESSION = ("callbacks", "progress", "checkpoint")
 """Parameters that belong to a session and not to a model: they are not written, and a loaded model has the defaults."""
 
-
 _NEAR_FAR = ("order", "bounds", "half", "near", "error")
 
 

@@ -24,7 +24,7 @@ class Samples:
     X : array of shape (n_samples, ...)
         A NumPy array, a SciPy sparse array where the file has one; with ``lazy=True`` a memory map or a zarr array.
     labels : (n_samples,) array or None
-        Class of each sample, whole numbers or strings, where they were asked for or are names of subfolders.
+        Class of each sample, whole numbers or strings, where they were requested or are names of subfolders.
     names : tuple of str or None
         Names of the samples: paths of images within their folder.
     note : str
