@@ -1,4 +1,7 @@
-"""Choosing the rank by stability: at the right rank, fits from different random starts agree."""
+"""Choosing the rank by stability: at the right rank, fits from different random starts agree.
+
+May import `estimators`, `evaluation`, `datasets` and everything below. Start with `stability_curve`.
+"""
 
 import numbers
 from collections.abc import Sequence

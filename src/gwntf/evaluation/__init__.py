@@ -1,4 +1,7 @@
-"""ACC, NMI, MI and purity as the paper's tables use them, each between 0 and 1."""
+"""ACC, NMI, MI and purity as the paper's tables use them, each between 0 and 1.
+
+May import what lies below `estimators`. Start with `clustering_scores`.
+"""
 
 from collections.abc import Callable
 from typing import Any
