@@ -14,15 +14,7 @@ from gwntf.core import InputError
 from gwntf.data.blocks import Blocks, InMemory
 from gwntf.data.checks import as_real_array, check_entries, check_kind, check_range, check_shape
 from gwntf.data.dense import DenseBlock
-from gwntf.data.sources import (
-    check_dtype,
-    check_source,
-    file_state,
-    fit_dtype,
-    is_source,
-    is_sparse,
-    whole_or_source,
-)
+from gwntf.data.sources import check_dtype, check_source, file_state, fit_dtype, is_source, is_sparse, whole_or_source
 from gwntf.data.sparse import sparse_block
 from gwntf.data.stream import Streamed
 from gwntf.data.tensor import DataTensor

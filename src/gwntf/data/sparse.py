@@ -144,8 +144,7 @@ class SparseBlock:
         for part in pieces(self.values.size, _ENTRIES):
             values = self.values[part].astype(np.float64) / unit
             rows = reduce(
-                np.multiply,
-                (factor[places] for factor, places in zip(factors, self.places[:, part], strict=True)),
+                np.multiply, (factor[places] for factor, places in zip(factors, self.places[:, part], strict=True))
             )
             square, cross = square + float(values @ values), cross + float(values @ rows.sum(axis=1))
         model_square = float(reduce(np.multiply, (factor.T @ factor for factor in factors)).sum())
@@ -247,11 +246,7 @@ class SparseBlock:
         return self._collected(fibers, factors, visit, step)
 
     def _collected(
-        self,
-        fibers: Fibers,
-        factors: Sequence[Array],
-        visit: Callable[[slice], tuple[Array, ...]],
-        step: int,
+        self, fibers: Fibers, factors: Sequence[Array], visit: Callable[[slice], tuple[Array, ...]], step: int
     ) -> Swept:
         """Visit tiles of equal size, since small ones are slow, some at a time; add up what they find.
 

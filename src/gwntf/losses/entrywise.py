@@ -90,12 +90,7 @@ class Entrywise(Loss):
         return kept, sums
 
     def step(
-        self,
-        block: Block,
-        rest: Sequence[Array],
-        kept: Kept,
-        graph: SampleGraph | None,
-        halo: Sequence[Array],
+        self, block: Block, rest: Sequence[Array], kept: Kept, graph: SampleGraph | None, halo: Sequence[Array]
     ) -> tuple[Kept, Sums]:
         """Move the rows of a block, then measure it there."""
         pull = pull_of(block.backend, kept.rows, graph, halo)

@@ -48,13 +48,7 @@ class SimplexLoss(Loss):
 
     @abstractmethod
     def compare(
-        self,
-        block: Block,
-        a: Array,
-        rest: Sequence[Array],
-        state: Any,
-        effort: int,
-        modes: Sequence[int] | None,
+        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None
     ) -> tuple[Swept, Any]:
         """Compare a block with the model; return Psi_bar / X^ in products, costs by sample, and the next state.
 

@@ -116,13 +116,7 @@ class TransportLoss(SimplexLoss):
     # --- where a block is ---
 
     def compare(
-        self,
-        block: Block,
-        a: Array,
-        rest: Sequence[Array],
-        state: Any,
-        effort: int,
-        modes: Sequence[int] | None,
+        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None
     ) -> tuple[Swept, Any]:
         """Transport a block of samples along all modes but theirs; without such a mode there is nothing to compare."""
         counted = self.transported if modes is None else modes

@@ -10,16 +10,7 @@ from numpy.typing import NDArray
 from gwntf.backends import get_backend
 from gwntf.core import FloatArray, InputError, Relaxation
 from gwntf.data import DataTensor, unfold
-from gwntf.geometry import (
-    Cost,
-    CostSpec,
-    DenseKernel,
-    NearFarCost,
-    Points,
-    near_far_parts,
-    near_pairs,
-    resolve_cost,
-)
+from gwntf.geometry import Cost, CostSpec, DenseKernel, NearFarCost, Points, near_far_parts, near_pairs, resolve_cost
 from gwntf.geometry.costs import COMPARED_COSTS, SAMPLE_MODE_LIMIT
 from gwntf.geometry.features import sample_features
 from gwntf.geometry.near_far import N_NEAR

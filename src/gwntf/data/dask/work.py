@@ -58,11 +58,7 @@ def _bytes(value: Any) -> int:
 
 
 def run_block(
-    function: Callable[..., Any],
-    block: Block,
-    rest: Sequence[FloatArray],
-    options: Mapping[str, Any],
-    *parts: Any,
+    function: Callable[..., Any], block: Block, rest: Sequence[FloatArray], options: Mapping[str, Any], *parts: Any
 ) -> Result:
     """Run one pass over a block; see `Blocks.run`."""
     backend = block.backend
