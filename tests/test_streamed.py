@@ -18,7 +18,7 @@ from gwntf.data.blocks import LocalBlocks
 from gwntf.data.dense import DenseBlock
 from gwntf.data.stream import Streamed
 from gwntf.geometry import features, neighbors
-from gwntf.solver.leading import leading_pairs
+from gwntf.solver.start import leading_pairs
 from tests.backends import needs_torch
 
 SHAPE = (29, 6, 5)
@@ -266,7 +266,7 @@ def test_quantities_found_by_blocks_equal_those_of_the_whole(tmp_path):
         products, exponents = tensor.slice_products(mode)
         np.testing.assert_allclose(np.ldexp(products, exponents[:, None] + exponents), rows @ rows.T, rtol=1e-12)
     np.testing.assert_array_equal(tensor.host_rows(), X.reshape(29, -1))
-    np.testing.assert_array_equal(tensor.blocks.column_block.file, X.reshape(29, -1).T)
+    np.testing.assert_array_equal(tensor.blocks.column_block.values, X.reshape(29, -1))
     places = np.array([28, 0, 7, 7, 6])
     np.testing.assert_array_equal(tensor.samples(places), X.reshape(29, -1)[places])
     np.testing.assert_allclose(tensor.sample_sums, X.sum(axis=(1, 2)), rtol=1e-12)

@@ -17,7 +17,7 @@ from gwntf.core import Array, FloatArray
 from gwntf.data.algebra import khatri_rao, unfold
 from gwntf.data.block import Look, Products, Sums, Swept, Tile
 from gwntf.data.checks import Summary
-from gwntf.data.columns import DenseColumns, DensePart
+from gwntf.data.columns import DenseColumns
 from gwntf.data.factors import KruskalRows
 from gwntf.data.partition import even_tiles, pieces, sample_tiles
 
@@ -204,11 +204,23 @@ class DenseBlock:
     def columns(self) -> DenseColumns:
         return DenseColumns(self.rows, self.seen, self.backend)
 
-    def split_columns(self, parts: Sequence[slice]) -> list[DensePart]:
+    def column_part(self, columns: slice) -> DenseBlock:
         rows, seen = self.host.rows, self.host.seen
-        return [
-            DensePart(np.ascontiguousarray(rows[:, part]), None if seen is None else seen[:, part]) for part in parts
-        ]
+        return DenseBlock(np.ascontiguousarray(rows[:, columns]), None if seen is None else seen[:, columns])
+
+    @staticmethod
+    def join_columns(
+        parts: Sequence[DenseBlock],
+        slices: Sequence[slice],  # noqa: ARG004
+        first: int,
+        backend: Backend,
+    ) -> DenseColumns:
+        observed = None
+        if any(part.observed is not None for part in parts):
+            masks = [np.ones(p.values.shape, np.bool_) if p.observed is None else p.observed for p in parts]
+            observed = backend.asarray(np.concatenate(masks))
+        values = backend.asarray(np.concatenate([part.values for part in parts]))
+        return DenseColumns(values, observed, backend, first)
 
     def sweep(
         self,

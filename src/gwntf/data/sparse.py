@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import add
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -151,10 +151,10 @@ class SparseBlock:
         return unit * math.sqrt(max(square - 2 * cross + model_square, 0.0)), unit * math.sqrt(square)
 
     def filled(self, model: KruskalRows) -> Array:  # noqa: ARG002
+        """Refuse: nothing is missing, and the result would be dense."""
         raise InputError("X", "a sparse array, whose entries all count as observed", "a dense array")
 
     def host_rows(self) -> csr_array:
-        """Refuse: nothing is missing, and the answer would be dense."""
         wide = _flat(self.places[1:], self.shape[1:])
         size = (self.shape[0], math.prod(self.shape[1:]))
         return csr_array((self.values, (self.places[0], wide)), shape=size)
@@ -169,10 +169,23 @@ class SparseBlock:
     def columns(self) -> SparseBlock:
         return self
 
-    def split_columns(self, parts: Sequence[slice]) -> list[SparsePart]:
+    def column_part(self, columns: slice) -> SparseBlock:
         flat = _flat(self.places[1:], self.shape[1:])
-        inside = [(flat >= part.start) & (flat < part.stop) for part in parts]
-        return [SparsePart(self.places[:, mask], self.values[mask], self.shape[1:]) for mask in inside]
+        inside = (flat >= columns.start) & (flat < columns.stop)
+        return SparseBlock(self.places[:, inside], self.values[inside], self.shape)
+
+    @staticmethod
+    def join_columns(
+        parts: Sequence[SparseBlock],
+        slices: Sequence[slice],
+        first: int,  # noqa: ARG004
+        backend: Backend,
+    ) -> SparseBlock:
+        inner = parts[0].shape[1:]
+        starts = [np.array([[part.start], *[[0]] * len(inner)]) for part in slices]
+        places = np.concatenate([p.places + start for p, start in zip(parts, starts, strict=True)], axis=1)
+        values = np.concatenate([part.values for part in parts])
+        return SparseBlock(places, values, (slices[-1].stop, *inner), backend)
 
     def sweep(
         self,
@@ -298,28 +311,6 @@ class SparseBlock:
 
     def fiber_count(self, mode: int) -> int:
         return self.fibers(mode).count
-
-
-class SparsePart(NamedTuple):
-    """What one block of samples has in some columns of X_(1): places and values of the nonzero entries."""
-
-    places: Places
-    values: FloatArray
-    sample_shape: tuple[int, ...]
-
-    @staticmethod
-    def join(
-        parts: Sequence[SparsePart],
-        slices: Sequence[slice],
-        first: int,  # noqa: ARG004
-        backend: Backend,
-    ) -> SparseBlock:
-        """Return columns from the parts of all blocks of samples; see `columns.join_columns`."""
-        inner = parts[0].sample_shape
-        starts = [np.array([[part.start], *[[0]] * len(inner)]) for part in slices]
-        places = np.concatenate([p.places + start for p, start in zip(parts, starts, strict=True)], axis=1)
-        values = np.concatenate([part.values for part in parts])
-        return SparseBlock(places, values, (slices[-1].stop, *inner), backend)
 
 
 def sparse_block(X: Any, backend: Backend) -> SparseBlock:

@@ -105,14 +105,12 @@ class Entrywise(Loss):
     def sample_step(
         self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, state: Any
     ) -> tuple[Array, Array, Any]:
-        """Update new samples by themselves."""
         found = self.swept(block, a, rest, sums=False)
         return self._moved_rows(block, a, rest, found, pull), found.costs[0], state
 
     # --- in the process of the fit ---
 
     def first(self, blocks: Blocks, at: Position) -> Position:
-        """Measure all blocks."""
         kept, sums = blocks.run(self.measure, at.rest, at.kept)
         return replace(at, kept=kept, sums=sums)
 
@@ -134,11 +132,9 @@ class Entrywise(Loss):
         return replace(at, kept=kept, rest=rest, sums=sums)
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
-        """Return the loss."""
         return at.sums["value"]
 
     def scaled(self, blocks: Blocks, rest: Sequence[Array]) -> tuple[list[Array], Array]:
-        """Scale columns to Euclidean length one."""
         return unit_columns(blocks.backend.xp, rest)
 
 
@@ -150,19 +146,15 @@ class KullbackLeibler(SimplexLoss, Entrywise):
 
     @property
     def weight(self) -> float:
-        """Return b."""
         return 1.0
 
     def value(self, xp: Any, x: Array, model: Array) -> Array:
-        """Return x log(x / x^) - x + x^."""
         return xp.where(x > 0, x * xp.log(x / model), xp.zeros_like(x)) - x + model
 
     def attraction(self, xp: Any, x: Array, model: Array) -> Array:  # noqa: ARG002
-        """Return x / x^."""
         return x / model
 
     def repulsion(self, xp: Any, x: Array, model: Array) -> Array:  # noqa: ARG002
-        """Return one."""
         return xp.ones_like(model)
 
     def look(self, tile: Tile) -> Looked:
@@ -176,10 +168,6 @@ class KullbackLeibler(SimplexLoss, Entrywise):
             found = xp.where(mask, found, xp.ones_like(found))
         return Looked((found,), kl[None])
 
-    def for_new_samples(self) -> KullbackLeibler:
-        """Return the loss: its samples are not joined to each other."""
-        return self
-
     def compare(
         self,
         block: Block,
@@ -189,5 +177,4 @@ class KullbackLeibler(SimplexLoss, Entrywise):
         effort: int,  # noqa: ARG002
         modes: Sequence[int] | None,  # noqa: ARG002
     ) -> tuple[Swept, Any]:
-        """Compare a block with the model, entry by entry."""
         return self.swept(block, a, rest), state

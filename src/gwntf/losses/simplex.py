@@ -29,7 +29,7 @@ class SimplexLoss(Loss):
     """A data term that leaves b KL(Psi_bar | X^) to the factors."""
 
     update: str = "mm"  # Factor rule; "mm" never raises F
-    # Steps of the sample factor per pass, with its numerator held, where there is a graph
+    # Steps of the sample factor per pass, with its numerator fixed, where there is a graph
     inner_iter: int = 1
 
     @property
@@ -42,9 +42,8 @@ class SimplexLoss(Loss):
         """Weight of the data term in the step of one factor as printed."""
         return self.weight
 
-    @abstractmethod
     def for_new_samples(self) -> SimplexLoss:
-        """Return the same loss without any term that joins samples to each other."""
+        return self
 
     @abstractmethod
     def compare(
@@ -56,8 +55,7 @@ class SimplexLoss(Loss):
         """
 
     def sizes(self, block: Block) -> Array:
-        """Mass of every sample."""
-        return block.sums()
+        return block.sums()  # mass of every sample
 
     # --- where a block is ---
 
@@ -107,11 +105,10 @@ class SimplexLoss(Loss):
 
     @property
     def last_effort(self) -> int:
-        """The data term is exact."""
+        """`Position.effort` of the last iterations; zero where the data term is exact."""
         return 0
 
     def first(self, blocks: Blocks, at: Position) -> Position:
-        """Compare the data with the model."""
         none = [None] * len(at.kept)
         return self.measured(blocks, at, none, none, move=False)
 
@@ -149,12 +146,10 @@ class SimplexLoss(Loss):
         ]
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
-        """Costs, summed over all samples."""
         return at.sums["rows"]
 
     def scaled(self, blocks: Blocks, rest: Sequence[Array]) -> tuple[list[Array], None]:  # noqa: ARG002
-        """Leave the scale: the rules keep it (the printed one has none to keep)."""
-        return list(rest), None
+        return list(rest), None  # the rules keep the scale; the printed one has none to keep
 
     def _printed_step(self, blocks: Blocks, at: Position, graph: GraphTerm, halo: Parts) -> Position:
         """Algorithm 1 as printed: factors in turn, each from the transport of its own mode, samples last.
@@ -181,15 +176,13 @@ class SimplexLoss(Loss):
     ) -> tuple[Kept, None]:
         """Rows as printed, from their numerator."""
         b, pull = self.step_weight, pull_of(backend, kept.rows, graph, halo)
-        up: Array = kept.own
-        up, down = b * up, b * backend.asarray(masses)
+        up, down = b * kept.own, b * backend.asarray(masses)
         if pull is not None:
             up = up + kept.rows * (pull.weight * pull.degree * kept.rows)
             down = down + pull.weight * pull.pull
         return kept._replace(rows=up / down), None
 
     def _alone(self, mode: int) -> tuple[int, ...]:
-        """Return the mode if it is transported, else none."""
         return (mode,) if mode in self.transported else ()
 
     @property

@@ -36,9 +36,7 @@ class _Kernels:
     def on(self, mode: int, backend: Backend, dtype: Any) -> Kernel:
         """Return the kernel of a mode; a loss has one backend and number type in every process."""
         cost = self._costs[mode]
-        if mode not in self._built:
-            if cost is None:
-                raise RuntimeError(f"mode {mode} is not transported")
+        if mode not in self._built and cost is not None:
             self._built[mode] = build_kernel(cost, self._reg, backend, dtype)
         return self._built[mode]
 
@@ -58,13 +56,12 @@ class TransportLoss(SimplexLoss):
     kernels: _Kernels = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.relaxation.psi == 1.0:
+        if self.transported and self.relaxation.psi == 1.0:
             allowed = "a finite positive number: an exact model marginal would freeze the factors"
             raise InputError("reg_m_model", repr(self.relaxation.reg_m_model), allowed)
         object.__setattr__(self, "kernels", _Kernels(self.costs, self.relaxation.reg))
 
     def prepared(self, data: DataTensor) -> TransportLoss:
-        """Keep scalings if there is room for those of all modes."""
         return replace(self, warm=self.state_bytes(data) <= self.warm_limit)
 
     def state_bytes(self, data: DataTensor) -> int:
@@ -77,21 +74,18 @@ class TransportLoss(SimplexLoss):
         return int(sum(count * data.shape[mode] for mode, count in counts) * data.dtype.itemsize)
 
     def for_new_samples(self) -> SimplexLoss:
-        """Leave the sample mode out."""
-        costs = (None, *self.costs[1:])
-        return replace(self, costs=costs) if any(cost is not None for cost in costs) else self._kl()
+        loss = replace(self, costs=(None, *self.costs[1:]))
+        return loss if loss.transported else loss._kl()
 
     def _kl(self) -> KullbackLeibler:
         return KullbackLeibler(update=self.update, inner_iter=self.inner_iter)
 
     @property
     def transported(self) -> tuple[int, ...]:
-        """Modes with a transport term."""
         return tuple(mode for mode, cost in enumerate(self.costs) if cost is not None)
 
     @property
     def weight(self) -> float:
-        """b: beta times the number of transported modes."""
         return self.relaxation.reg_m_model * len(self.transported)
 
     @property
@@ -101,16 +95,13 @@ class TransportLoss(SimplexLoss):
 
     @property
     def first_effort(self) -> int:
-        """Scalings of a transport at the start of a fit."""
         return min(_FEW, self.last_effort) if self.adaptive else self.last_effort
 
     @property
     def last_effort(self) -> int:
-        """Scalings of a transport at most."""
         return self.limits.max_iter
 
     def refined(self, effort: int) -> int | None:
-        """Double the scalings of a transport, up to the limit."""
         return min(2 * effort, self.last_effort) if effort < self.last_effort else None
 
     # --- where a block is ---
@@ -140,7 +131,6 @@ class TransportLoss(SimplexLoss):
         return (WarmStarts(backend, across) if state is None else state) if self.warm else None
 
     def _nothing(self, block: Block, a: Array, rest: Sequence[Array]) -> Swept:
-        """Return products that are zero."""
         xp = block.backend.xp
         ratio = Sums({mode: xp.zeros_like(factor) for mode, factor in enumerate(rest, start=1)})
         if not block.sparse:
@@ -152,7 +142,7 @@ class TransportLoss(SimplexLoss):
         self, columns: ColumnBlock, rest: Sequence[Array], state: Any, a: Array, *, effort: int, modes: int
     ) -> tuple[Any, Sums, Array]:
         """Transport columns along the samples, one of so many `modes`."""
-        xp = columns.backend.xp
+        xp, a = columns.backend.xp, columns.backend.asarray(a)
         state = self._state(columns.backend, state, across=not columns.sparse)
         kernels = {0: self.kernels.on(0, columns.backend, columns.backend.dtype(a))}
         look = _Look(self, kernels, state, effort, 1 / modes, 1 / modes)
@@ -176,7 +166,6 @@ class TransportLoss(SimplexLoss):
         move: bool,
         modes: Sequence[int] | None = None,
     ) -> Position:
-        """Run one pass over the samples, and one over the columns where the samples are transported."""
         found = super().measured(blocks, at, graphs, halo, move=move, modes=modes)
         counted = self.transported if modes is None else modes
         if 0 not in counted:
@@ -194,18 +183,15 @@ class TransportLoss(SimplexLoss):
         return replace(found, kept=kept, sums=rows, columns=columns)
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
-        """Three numbers for every transported mode."""
         found = at.sums["rows"]
         return blocks.backend.xp.concat([at.sums["across"], found]) if "across" in at.sums else found
 
     def terms(self, numbers: Sequence[float], graph: float, order: int) -> ObjectiveTerms:
-        """Name the numbers."""
         triples = dict(zip(self.transported, zip(*[iter(numbers)] * 3, strict=True), strict=True))
         modes = tuple(PlanTerms(*triples[mode]) if mode in triples else None for mode in range(order))
         return ObjectiveTerms(modes, 0.0, graph)
 
     def kernels_on(self, blocks: Blocks, dtype: Any) -> list[Kernel]:
-        """Return the kernels of all modes that are transported."""
         return [self.kernels.on(mode, blocks.backend, dtype) for mode in self.transported]
 
 
@@ -258,24 +244,8 @@ class _Look:
 
 
 def transport_loss(
-    costs: tuple[Cost | None, ...],
-    relaxation: Relaxation,
-    limits: TransportLimits,
-    *,
-    update: str = "mm",
-    inner_iter: int = 1,
-    warm_limit: float = math.inf,
-    adaptive: bool = False,
+    costs: tuple[Cost | None, ...], relaxation: Relaxation, limits: TransportLimits, **options: Any
 ) -> SimplexLoss:
     """Return the transport loss, or KL(X | X^) if no mode has a cost; see `TransportLoss` for the parameters."""
-    if all(cost is None for cost in costs):
-        return KullbackLeibler(update=update, inner_iter=inner_iter)
-    return TransportLoss(
-        costs=costs,
-        relaxation=relaxation,
-        limits=limits,
-        update=update,
-        inner_iter=inner_iter,
-        warm_limit=warm_limit,
-        adaptive=adaptive,
-    )
+    loss = TransportLoss(costs=costs, relaxation=relaxation, limits=limits, **options)
+    return loss if loss.transported else loss._kl()

@@ -2,6 +2,7 @@
 
 import math
 import mmap
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -12,14 +13,13 @@ from numpy.typing import NDArray
 from gwntf.backends import Backend, get_backend
 from gwntf.data.blocks import Blocks, InMemory
 from gwntf.data.dask import work
-from gwntf.data.dask.assignment import Assignment
 from gwntf.data.dask.blocks import OnDask
-from gwntf.data.dask.tasks import Tasks, current_client
+from gwntf.data.dask.tasks import Future, Tasks, assigned, current_client
 from gwntf.data.partition import even_pieces
 from gwntf.data.sources import has_sparse_chunks, is_dask, is_mapped
 
 _HOST = work.WorkerBackend(name="numpy")
-"""What is asked of the data before a fit is computed on the processors of the workers."""
+"""Before a fit, blocks are checked and measured with NumPy on the workers."""
 
 
 class Cluster:
@@ -55,13 +55,17 @@ class Cluster:
     def read(self, X: Any, dtype: np.dtype[Any]) -> OnDask:
         """Have the workers read a memmap, a zarr array or a Dask array; entries are not checked."""
         slices, parts = self._dask_parts(X) if is_dask(X) else self._parts(X)
-        near = Assignment(self.tasks, len(slices)).now()
         blocks = [
             self.tasks.submit(work.read_block, _HOST, part, rows, dtype, near=worker)
-            for (part, rows), worker in zip(parts, near, strict=True)
+            for (part, rows), worker in zip(parts, self._workers(slices), strict=True)
         ]
-        width = math.prod(X.shape[1:])
-        return OnDask(self.tasks, self.backend, width, slices, blocks, _HOST, has_sparse_chunks(X))
+        return self._on_dask(X.shape, slices, blocks, has_sparse_chunks(X))
+
+    def _workers(self, slices: Sequence[slice]) -> list[str | None]:
+        return assigned([None] * len(slices), self.tasks.slots())
+
+    def _on_dask(self, shape: Sequence[int], slices: list[slice], blocks: list[Future], sparse: bool) -> OnDask:
+        return OnDask(self.tasks, self.backend, math.prod(shape[1:]), slices, blocks, _HOST, sparse)
 
     def _parts(self, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
         """Give every thread one block, to be read from the file; parts of a mapped file are sent."""
@@ -98,12 +102,9 @@ class Cluster:
             raise TypeError(f"{type(blocks).__name__} cannot be sent to a cluster")
         block = blocks.block
         slices = list(even_pieces(block.shape[0], len(self.tasks.slots())))
-        near = Assignment(self.tasks, len(slices)).now()
-        host = block.on(get_backend("numpy"))
+        host, near = block.on(get_backend("numpy")), self._workers(slices)
         sent = [self.tasks.put(host.select(part), near=worker) for part, worker in zip(slices, near, strict=True)]
-        width = math.prod(block.shape[1:])
-        sent_blocks = OnDask(self.tasks, self.backend, width, slices, sent, _HOST, block.sparse)
-        return sent_blocks.on(self._worker)
+        return self._on_dask(block.shape, slices, sent, block.sparse).on(self._worker)
 
 
 class _MappedFile:

@@ -1,5 +1,6 @@
-"""Tasks on a cluster: submitted, added up where they are, gathered, and cancelled together."""
+"""Tasks on a cluster: assigned to workers, submitted, added up where they are, gathered, and cancelled together."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import uuid4
@@ -92,6 +93,34 @@ def current_client() -> Client:
     except ValueError:
         allowed = "a client: `from distributed import Client; client = Client()` starts workers on this machine"
         raise InputError("engine", "'dask' without a cluster", allowed) from None
+
+
+def assigned(workers: Sequence[str | None], slots: Sequence[str]) -> list[str | None]:
+    """Assign every block to a worker; blocks with a free slot stay, extra blocks go to the least loaded worker.
+
+    The scheduler alone would leave blocks where they were made, since moving one takes longer than a step of it: two
+    blocks that were made on one worker would stay there for the whole fit, beside an idle one.
+
+    Parameters
+    ----------
+    workers : list of str or None
+        Workers of the blocks so far.
+    slots : list of str
+        Workers, each as often as it has threads.
+    """
+    free, threads = Counter(slots), Counter(slots)
+    found: list[str | None] = []
+    for worker in workers:
+        stays = worker is not None and free[worker] > 0
+        found.append(worker if stays else None)
+        if stays:
+            free[worker] -= 1  # type: ignore[index]
+    for block, worker in enumerate(found):
+        if worker is None and threads:
+            best = max(threads, key=lambda name: (free[name] / threads[name], -slots.index(name)))
+            found[block] = best
+            free[best] -= 1
+    return found
 
 
 def _identity(value: Any) -> Any:
