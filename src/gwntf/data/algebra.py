@@ -42,11 +42,6 @@ def reconstruct(factors: Sequence[Array]) -> Array:
     return (first @ khatri_rao(rest).T).reshape(*(factor.shape[0] for factor in factors))
 
 
-def other_mode_products(partial: Array, factors: Sequence[Array]) -> list[Array]:
-    """Return X_(n) A(-n) for every n but the first, given X_(1)' A(1)."""
-    return [other_mode_product(partial, factors, mode) for mode in range(1, len(factors))]
-
-
 def other_mode_product(partial: Array, factors: Sequence[Array], mode: int) -> Array:
     """Return X_(n) A(-n) for one n but the first, given X_(1)' A(1): other modes are contracted column by column."""
     rank = partial.shape[-1]

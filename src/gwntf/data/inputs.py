@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -82,10 +82,7 @@ def as_data(
 def as_dense_block(X: Any, *, missing: str = "error", dtype: Any = None, name: str = "X") -> DenseBlock:
     """Check X as `as_data` does and return all of it, dense and in memory, in NumPy arrays."""
     host = as_real_array(masked_to_nan(to_host(X), name=name, missing=missing), name)
-    block = as_data(host, missing=missing, dtype=dtype, name=name).dense_block
-    if block is None:
-        raise RuntimeError("an array that is not in memory")
-    return block
+    return cast(DenseBlock, as_data(host, missing=missing, dtype=dtype, name=name).dense_block)
 
 
 def _checked(
@@ -101,7 +98,7 @@ def _checked(
     """Check all entries in their own number type, then convert them; NaN becomes "not observed"."""
     found = blocks.map(methodcaller("summary"))
     complete = check_entries(found, blocks.slices, missing, name=name)
-    check_range(np.concatenate([_on_host(block.tops) for block in found]), dtype, every=scaled, name=name)
+    check_range(np.concatenate([to_host(block.tops) for block in found]), dtype, every=scaled, name=name)
     if own != dtype:
         blocks = blocks.converted(dtype)
     if not complete:
@@ -125,10 +122,6 @@ def _as_floats(
     whole = array.dtype.kind in "iub"
     kind = fit_dtype(array.dtype, dtype if whole else None)
     return backend.asarray(np.ascontiguousarray(array, dtype=kind))
-
-
-def _on_host(values: Any) -> Any:
-    return to_host(values)
 
 
 def masked_to_nan(X: Any, *, name: str = "X", missing: str = "error") -> Any:

@@ -125,19 +125,19 @@ class DataTensor:
 
     def relative_error(self, model: KruskalRows) -> float:
         """|X - X^| / |X| over the observed entries."""
-        found = self.blocks.map(_error_and_size, self._models(model))
+        found = self._of_model("error_and_size", model)
         error, size = (math.hypot(*parts) for parts in zip(*found, strict=True))
         return error / size if size > 0 else error
 
     def filled(self, model: KruskalRows) -> Array:
         """All entries, in memory, with those of the model where nothing was observed."""
-        parts = self.blocks.map(_filled, self._models(model))
+        parts = self._of_model("filled", model)
         return self.backend.xp.concat([self.backend.asarray(part) for part in parts])
 
-    def _models(self, model: KruskalRows) -> list[list[Array]]:
-        """Factors of the model of every block."""
+    def _of_model(self, method: str, model: KruskalRows) -> list[Any]:
+        """Call a method of every block with the model of its samples, where it is."""
         first, *rest = model.factors
-        return [[part, *rest] for part in self.split(first)]
+        return self.blocks.map(partial(_call_with_model, method), [[part, *rest] for part in self.split(first)])
 
     def times(self, matrix: FloatArray) -> FloatArray:
         """X_(1) times a matrix, in float64, on the host."""
@@ -152,7 +152,7 @@ class DataTensor:
         """One row per sample on the host: see `stacked`."""
         return self.stacked(methodcaller("host_rows"))
 
-    def stacked(self, function: Callable[[Block], Any], width: int | None = None) -> Any:
+    def stacked(self, function: Callable[[Block], Any]) -> Any:
         """Stack the rows that a function finds for the samples of every block.
 
         Returns
@@ -172,8 +172,8 @@ class DataTensor:
                 stored.append(rows)
                 continue
             if file is None:
-                file = temporary_array((self.shape[0], width or rows.shape[1]), rows.dtype)
-            file[part, : rows.shape[1]] = rows
+                file = temporary_array((self.shape[0], rows.shape[1]), rows.dtype)
+            file[part] = rows
         return _without_empty_columns(vstack(stored, format="csr")) if file is None else file
 
     def slice_products(self, mode: int) -> tuple[FloatArray, NDArray[np.int32]]:
@@ -214,12 +214,8 @@ def _divided(block: Block, scale: Array) -> Block:
     return block.divided(scale)
 
 
-def _error_and_size(block: Block, factors: Sequence[Array]) -> tuple[float, float]:
-    return block.error_and_size(KruskalRows([block.backend.asarray(factor) for factor in factors]))
-
-
-def _filled(block: Block, factors: Sequence[Array]) -> Array:
-    return block.filled(KruskalRows([block.backend.asarray(factor) for factor in factors]))
+def _call_with_model(method: str, block: Block, factors: Sequence[Array]) -> Any:
+    return getattr(block, method)(KruskalRows([block.backend.asarray(factor) for factor in factors]))
 
 
 def _times(block: Block, matrix: FloatArray) -> FloatArray:

@@ -101,11 +101,11 @@ def joined_states(states: Sequence[WarmStarts | None], across: bool) -> dict[int
 
 
 def split_states(
-    saved: Mapping[int, FloatArray], counts: Mapping[int, Sequence[int]], backend: Backend, across: bool
+    saved: Sequence[tuple[int, FloatArray]], counts: Mapping[int, Sequence[int]], backend: Backend, across: bool
 ) -> list[WarmStarts]:
-    """Undo `joined_states` for blocks with so many samples, fibers or columns along every mode."""
+    """Undo `joined_states`, given its items, for blocks with so many samples, fibers or columns along every mode."""
     made = [WarmStarts(backend, across) for _ in next(iter(counts.values()))]
-    for mode, whole in saved.items():
+    for mode, whole in saved:
         bounds = np.cumsum(counts[mode])[:-1]
         for state, part in zip(made, np.split(whole, bounds, axis=int(across)), strict=True):
             state.keep(mode, 0, backend.asarray(part))

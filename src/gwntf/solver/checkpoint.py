@@ -84,7 +84,7 @@ class Progress:
     rng: np.random.RandomState  # As it was before the starts were drawn
     restart: int = 0  # Which start is running
     best: Result | None = None  # The best of those before it
-    loop: dict[str, Any] | None = None  # Where the loop is, from `saved.loop_state`; None at its beginning
+    loop: dict[str, Any] | None = None  # Where the loop is, from `loop`; None at its beginning
 
 
 class Keeper:

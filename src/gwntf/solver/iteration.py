@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any, overload
 
 from gwntf.core import Array
-from gwntf.data import Kept, Sums
+from gwntf.data import Kept
 from gwntf.losses import GraphTerm, ObjectiveTerms, Position
 from gwntf.solver.problem import Problem
 
 Recorded = Callable[..., tuple[Array, ...]]
 
 DETACH_EVERY = 20
-"""Iterations after which what a cluster keeps is sent anew, so that a lost worker costs at most so many."""
+"""Iterations after which a cluster's copies are sent again, so that a lost worker costs at most so many."""
 
 _DETACHED_BYTES = 2**26
 """Bytes of states up to which that is done."""
@@ -178,15 +178,9 @@ def _arrays(at: Position) -> list[Array]:
     """All arrays that change from a position to the next, of one block."""
     kept = at.kept[0]
     own = [] if kept.own is None else [kept.own]
-    return [kept.rows, *own, *at.rest, *_leaves(at.sums), *at.carried]
-
-
-def _leaves(sums: Sums) -> Iterator[Array]:
-    for value in sums.values():
-        if isinstance(value, Sums):
-            yield from _leaves(value)
-        else:
-            yield value
+    sums: list[Array] = []
+    at.sums.map(sums.append)
+    return [kept.rows, *own, *at.rest, *sums, *at.carried]
 
 
 def _with_arrays(at: Position, arrays: Iterator[Array]) -> Position:
@@ -195,11 +189,5 @@ def _with_arrays(at: Position, arrays: Iterator[Array]) -> Position:
     rows = next(arrays)
     own = None if kept.own is None else next(arrays)
     rest = [next(arrays) for _ in at.rest]
-    sums = _filled(at.sums, arrays)
+    sums = at.sums.map(lambda _: next(arrays))
     return replace(at, kept=[Kept(rows, own, kept.state)], rest=rest, sums=sums, carried=tuple(arrays))
-
-
-def _filled(sums: Sums, arrays: Iterator[Array]) -> Sums:
-    return Sums(
-        {name: _filled(value, arrays) if isinstance(value, Sums) else next(arrays) for name, value in sums.items()}
-    )

@@ -13,7 +13,7 @@ from gwntf.solver.callbacks import Callback, Iteration
 from gwntf.solver.checkpoint import Keeper, Progress
 from gwntf.solver.iteration import Steps
 from gwntf.solver.problem import Problem, Result, Stopping
-from gwntf.solver.saved import loop_state, resumed
+from gwntf.solver.saved import from_file, to_file
 from gwntf.solver.start import INITS, start_factors
 
 _log = logging.getLogger(__name__)
@@ -95,14 +95,14 @@ def run(
     """Minimise F from the given factors, or from where a checkpoint had the loop."""
     with steps.blocks.backend.quiet():
         if saved is not None:
-            at, terms, curve = resumed(steps, saved)
+            at, terms, curve = from_file(steps, saved["position"]), saved["terms"], saved["curve"].tolist()
         else:
             at, terms = steps.first(factors)
             _check_start(terms)
             curve = [terms.total]
         while True:
             if keeper is not None:
-                keeper.offer(partial(loop_state, steps, at, terms, curve))
+                keeper.offer(partial(_state, steps, at, terms, curve))
             finer = _finer(steps, at, curve, stopping)
             at = finer or at
             if status := _status(curve, steps.size, stopping, refined=finer is not None):
@@ -124,6 +124,11 @@ def run(
         last = list(steps.factors(at))
     _log.info("restart %d: %s after %d iterations", restart, status.value, len(curve) - 1)
     return Result(last, np.array(curve), terms, status)
+
+
+def _state(steps: Steps, at: Position, terms: ObjectiveTerms, curve: Sequence[float]) -> dict[str, Any]:
+    """Return the state of the loop, for a file."""
+    return {"position": to_file(steps, at), "terms": terms, "curve": np.array(curve)}
 
 
 def _check_start(terms: ObjectiveTerms) -> None:
