@@ -6,11 +6,19 @@ are larger than memory, `dask` for a cluster. `tensor` is what the rest of the l
 a user gives, `checks` says what entries are allowed.
 """
 
-from gwntf.data.algebra import fold, khatri_rao, other_mode_product, reconstruct, unfold
+from gwntf.data.algebra import (
+    KruskalRows,
+    as_factors,
+    fold,
+    khatri_rao,
+    other_mode_product,
+    reconstruct,
+    to_simplex,
+    unfold,
+)
 from gwntf.data.block import Block, Looked, Products, Sums, Swept, Tile, mode_product
 from gwntf.data.blocks import Blocks, Kept, Parts
 from gwntf.data.checks import as_real_array, check_sample_shape, check_unscaled
-from gwntf.data.factors import KruskalRows, as_factors, to_simplex
 from gwntf.data.inputs import as_data, as_dense_block, masked_to_nan
 from gwntf.data.partition import even_pieces, pieces
 from gwntf.data.tensor import DataTensor

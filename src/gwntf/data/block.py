@@ -15,9 +15,8 @@ from scipy.sparse import csr_array
 
 from gwntf.backends import Backend
 from gwntf.core import Array, FloatArray
-from gwntf.data.algebra import other_mode_product
+from gwntf.data.algebra import KruskalRows, other_mode_product
 from gwntf.data.checks import Summary
-from gwntf.data.factors import KruskalRows
 
 
 class Sums(dict[Any, Any]):

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from gwntf.backends import Backend, get_backend
 from gwntf.core import Array, FloatArray
-from gwntf.data.algebra import khatri_rao, unfold
+from gwntf.data.algebra import KruskalRows, khatri_rao, unfold
 from gwntf.data.block import Look, Products, Sums, Swept, Tile
 from gwntf.data.checks import Summary
 from gwntf.data.columns import DenseColumns
-from gwntf.data.factors import KruskalRows
 from gwntf.data.partition import even_tiles, pieces, sample_tiles
 
 _WIDE_ENTRIES = 2**21

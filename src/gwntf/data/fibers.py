@@ -89,14 +89,7 @@ class Fibers:
     def products(self, factors: Sequence[Array], own: Array, across: Array) -> Products:
         """R_(k) A(-k) for every k, of an array R that vanishes off these fibers.
 
-        Parameters
-        ----------
-        factors : sequence of arrays
-            A(1), ..., A(N).
-        own : (I_n, R) array
-            R_(n) A(-n), for the mode of the fibers.
-        across : (F, R) array
-            The fibers times A(n).
+        `own` is R_(n) A(-n) for the mode of the fibers, and `across`, (F, R), the fibers times A(n).
         """
         found = Sums({self.mode: own})
         for mode in range(len(factors)):

@@ -19,10 +19,10 @@ from scipy.sparse import csr_array, issparse
 
 from gwntf.backends import Backend, get_backend
 from gwntf.core import Array, FloatArray, InputError
+from gwntf.data.algebra import KruskalRows
 from gwntf.data.block import Look, Products, Sums, Swept, Tile, mode_product
 from gwntf.data.checks import Summary, check_kind, check_shape
 from gwntf.data.dense import DenseBlock
-from gwntf.data.factors import KruskalRows
 from gwntf.data.fibers import Fibers, Places, changes, find_fibers
 from gwntf.data.partition import even_pieces, pieces, sample_tiles
 

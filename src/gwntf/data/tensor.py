@@ -15,11 +15,11 @@ from scipy.sparse import csr_array, vstack
 
 from gwntf.backends import Backend
 from gwntf.core import Array, FloatArray
+from gwntf.data.algebra import KruskalRows
 from gwntf.data.block import Block
 from gwntf.data.blocks import Blocks, InMemory
 from gwntf.data.checks import check_norms
 from gwntf.data.dense import DenseBlock
-from gwntf.data.factors import KruskalRows
 from gwntf.data.partition import pieces
 from gwntf.data.stream import temporary_array
 

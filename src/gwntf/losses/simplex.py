@@ -64,14 +64,14 @@ class SimplexLoss(Loss):
         block: Block,
         rest: Sequence[Array],
         kept: Kept,
-        graph: SampleGraph | None,
-        halo: Sequence[Array],
+        graph: SampleGraph | None = None,
+        halo: Sequence[Array] = (),
         *,
         effort: int,
         move: bool,
         modes: Sequence[int] | None = None,
     ) -> tuple[Kept, Sums]:
-        """Move the rows of a block, then compare it with the model there."""
+        """Move the rows of a block if they are to `move`, then compare it with the model there."""
         xp = block.backend.xp
         a = self._moved(block.backend, kept, graph, halo) if move else kept.rows
         swept, state = self.compare(block, a, rest, kept.state, effort, modes)
@@ -109,8 +109,7 @@ class SimplexLoss(Loss):
         return 0
 
     def first(self, blocks: Blocks, at: Position) -> Position:
-        none = [None] * len(at.kept)
-        return self.measured(blocks, at, none, none, move=False)
+        return self.measured(blocks, at)
 
     def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, halo: Parts) -> Position:
         """Move all factors at once, and compare the data with the model there."""
@@ -120,21 +119,12 @@ class SimplexLoss(Loss):
         for _ in range(self.inner_iter - 1 if graph.present else 0):
             kept, _ = blocks.apply(self.move_rows, moved.kept, graph.graphs, halo)
             moved, halo = replace(moved, kept=kept), graph.halo(kept)
-        return self.measured(blocks, moved, graph.graphs, halo, move=True)
+        return self.measured(blocks, moved, graph.graphs, halo)
 
-    def measured(
-        self,
-        blocks: Blocks,
-        at: Position,
-        graphs: Parts,
-        halo: Parts,
-        *,
-        move: bool,
-        modes: Sequence[int] | None = None,
-    ) -> Position:
-        """Run one pass, in which rows may move first."""
-        options = {"effort": at.effort, "move": move, "modes": modes}
-        kept, sums = blocks.run(self.visit, at.rest, at.kept, graphs, halo, **options)
+    def measured(self, blocks: Blocks, at: Position, *pulls: Parts, modes: Sequence[int] | None = None) -> Position:
+        """Run one pass, in which rows move first if `pulls` are given: the graphs of all blocks, and halo rows."""
+        options = {"effort": at.effort, "move": bool(pulls), "modes": modes}
+        kept, sums = blocks.run(self.visit, at.rest, at.kept, *pulls, **options)
         return replace(at, kept=kept, sums=sums)
 
     def moved_rest(self, blocks: Blocks, at: Position) -> list[Array]:
@@ -156,9 +146,9 @@ class SimplexLoss(Loss):
 
         Factors are not constrained, and V and D are exchanged in the graph term.
         """
-        none, b, xp = [None] * len(at.kept), self.step_weight, blocks.backend.xp
+        b, xp = self.step_weight, blocks.backend.xp
         for mode in range(1, 1 + len(at.rest)):
-            at = self.measured(blocks, at, none, none, move=False, modes=self._alone(mode))
+            at = self.measured(blocks, at, modes=self._alone(mode))
             (sums,) = blocks.collect(at.sums)
             rest, old = list(at.rest), at.rest[mode - 1]
             product = mode_product(sums["product"], [old[:0], *rest], mode)
@@ -166,10 +156,10 @@ class SimplexLoss(Loss):
             masses = sums["masses"] * column_masses(xp, others)
             rest[mode - 1] = old * (b * product) / (b * masses)
             at = replace(at, rest=rest)
-        at = self.measured(blocks, at, none, none, move=False, modes=self._alone(0))
+        at = self.measured(blocks, at, modes=self._alone(0))
         masses = [blocks.backend.to_numpy(column_masses(xp, at.rest))] * len(at.kept)
         kept, _ = blocks.apply(self.printed_rows, at.kept, graph.graphs, halo, masses)
-        return self.measured(blocks, replace(at, kept=kept), none, none, move=False)
+        return self.measured(blocks, replace(at, kept=kept))
 
     def printed_rows(
         self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array], masses: Array

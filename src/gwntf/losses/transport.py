@@ -156,17 +156,8 @@ class TransportLoss(SimplexLoss):
 
     # --- in the process of the fit ---
 
-    def measured(
-        self,
-        blocks: Blocks,
-        at: Position,
-        graphs: Parts,
-        halo: Parts,
-        *,
-        move: bool,
-        modes: Sequence[int] | None = None,
-    ) -> Position:
-        found = super().measured(blocks, at, graphs, halo, move=move, modes=modes)
+    def measured(self, blocks: Blocks, at: Position, *pulls: Parts, modes: Sequence[int] | None = None) -> Position:
+        found = super().measured(blocks, at, *pulls, modes=modes)
         counted = self.transported if modes is None else modes
         if 0 not in counted:
             return found

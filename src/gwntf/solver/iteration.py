@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any
 
 from gwntf.core import Array
 from gwntf.data import Kept
@@ -141,7 +141,7 @@ class Steps:
 
 
 class Factors(Sequence[Array]):
-    """Factors of a position in the scale of a result; the first one is brought here when it is looked at."""
+    """Factors of a position in the scale of a result; the first one is gathered when it is first used."""
 
     def __init__(self, steps: Steps, at: Position) -> None:
         self._blocks, self._kept = steps.blocks, at.kept
@@ -151,11 +151,7 @@ class Factors(Sequence[Array]):
     def __len__(self) -> int:
         return 1 + len(self._rest)
 
-    @overload
-    def __getitem__(self, place: int) -> Array: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Array]: ...
-    def __getitem__(self, place: int | slice) -> Array | list[Array]:
+    def __getitem__(self, place: Any) -> Any:
         """Return one factor, or some of them."""
         if isinstance(place, slice):
             return [self[mode] for mode in range(*place.indices(len(self)))]

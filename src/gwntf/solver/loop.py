@@ -98,7 +98,9 @@ def run(
             at, terms, curve = from_file(steps, saved["position"]), saved["terms"], saved["curve"].tolist()
         else:
             at, terms = steps.first(factors)
-            _check_start(terms)
+            if terms.broken:
+                allowed = "factors whose model is positive wherever X is, and data whose squares the number type holds"
+                raise InputError("init", f"a start at which the objective is {terms.total}", allowed)
             curve = [terms.total]
         while True:
             if keeper is not None:
@@ -129,12 +131,6 @@ def run(
 def _state(steps: Steps, at: Position, terms: ObjectiveTerms, curve: Sequence[float]) -> dict[str, Any]:
     """Return the state of the loop, for a file."""
     return {"position": to_file(steps, at), "terms": terms, "curve": np.array(curve)}
-
-
-def _check_start(terms: ObjectiveTerms) -> None:
-    if terms.broken:
-        allowed = "factors whose model is positive wherever X is, and data whose squares the number type holds"
-        raise InputError("init", f"a start at which the objective is {terms.total}", allowed)
 
 
 def evaluate(problem: Problem, factors: Sequence[FloatArray]) -> ObjectiveTerms:

@@ -33,14 +33,11 @@ class Cluster:
 
     def __init__(self, device: str | None = None, precision: str = "highest") -> None:
         self._worker = work.WorkerBackend(device, precision)
-        self._opened = False
 
     @cached_property
     def tasks(self) -> Tasks:
-        """The tasks of this session, on a cluster that has workers."""
-        tasks = Tasks(current_client())
-        self._opened = True
-        return tasks
+        """The tasks of this session, on the client in use when they are first needed."""
+        return Tasks(current_client())
 
     @property
     def backend(self) -> Backend:
@@ -49,7 +46,7 @@ class Cluster:
 
     def close(self) -> None:
         """Leave nothing on the cluster."""
-        if self._opened:
+        if "tasks" in vars(self):
             self.tasks.cancel()
 
     def read(self, X: Any, dtype: np.dtype[Any]) -> OnDask:
