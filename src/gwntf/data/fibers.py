@@ -82,10 +82,6 @@ class Fibers:
         """Sum rows, one per fiber, over the fibers that share their place on another mode."""
         return self.backend.sum_by(rows, self.places[mode], self.shape[mode])
 
-    def by_sample(self, values: Array) -> Array:
-        """Sum numbers, one per fiber, over the fibers of each sample, in float64."""
-        return self.spread(values[:, None], 0)[:, 0]
-
     def products(self, factors: Sequence[Array], own: Array, across: Array) -> Products:
         """R_(k) A(-k) for every k, of an array R that vanishes off these fibers.
 

@@ -14,7 +14,7 @@ from gwntf.core import InputError
 from gwntf.data.blocks import Blocks, InMemory
 from gwntf.data.checks import as_real_array, check_entries, check_kind, check_range, check_shape
 from gwntf.data.dense import DenseBlock
-from gwntf.data.sources import check_dtype, check_source, file_state, fit_dtype, is_source, is_sparse, whole_or_source
+from gwntf.data.sources import check_dtype, check_source, file_state, fit_dtype, is_small, is_source, is_sparse, read
 from gwntf.data.sparse import sparse_block
 from gwntf.data.stream import Streamed
 from gwntf.data.tensor import DataTensor
@@ -59,21 +59,18 @@ def as_data(
         return X
     backend = backend or get_backend("numpy")
     finish = partial(_checked, missing=missing, scaled=scaled, name=name)
+    if is_source(X):
+        check_source(X)
+        kind = fit_dtype(X.dtype, dtype)
+        seen = check_dtype(X.dtype, kind)
+        if cluster is not None:
+            return finish(cluster.read(X, seen), X.shape, seen, kind)
+        if not is_small(X, kind):
+            return finish(Streamed(X, backend, seen, kind, written=file_state(X)), X.shape, seen, kind)
+        X = read(X, slice(None))
     if is_sparse(X):
         block = sparse_block(X, backend)
         return finish(InMemory(block), block.shape, block.dtype, fit_dtype(block.dtype, dtype))
-    if cluster is not None and is_source(X):
-        check_source(X)
-        kind = fit_dtype(X.dtype, dtype)
-        blocks: Blocks = cluster.read(X, check_dtype(X.dtype, kind))
-        return finish(blocks, X.shape, check_dtype(X.dtype, kind), kind)
-    X, streamed = whole_or_source(X, dtype)
-    if streamed:
-        kind = fit_dtype(X.dtype, dtype)
-        seen = check_dtype(X.dtype, kind)
-        return finish(Streamed(X, backend, seen, kind, written=file_state(X)), X.shape, seen, kind)
-    if is_sparse(X):  # a Dask array of sparse chunks that was small
-        return as_data(X, backend, missing=missing, dtype=dtype, scaled=scaled, name=name)
     values = _as_floats(X, backend, missing, dtype, name, as_array)
     own = backend.dtype(values)
     return finish(InMemory(DenseBlock(values, None, backend)), values.shape, own, np.dtype(dtype or own))

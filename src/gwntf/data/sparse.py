@@ -27,7 +27,7 @@ from gwntf.data.fibers import Fibers, Places, changes, find_fibers
 from gwntf.data.partition import even_pieces, pieces, sample_tiles
 
 _TOGETHER, _FEWEST = 32, 128
-"""Tiles whose results are held before they are added up, and fibers that a transported tile has at least."""
+"""Tiles whose results are kept before they are added up, and fibers that a transported tile has at least."""
 
 _ENTRIES = 2**20
 """Entries whose products with the factors are formed at a time where it is done once."""
@@ -199,16 +199,10 @@ class SparseBlock:
         zeros: bool = True,
     ) -> Swept:
         """Compare nonzero fibers, nonzero entries, or all entries of some samples at a time."""
-        factors = [a, *rest]
-        if modes:
-            return self._joined([self._by_fibers(look, factors, mode) for mode in modes])
-        if zeros:
-            return self._by_samples(look, factors, rows, sums)
-        return self._by_entries(look, factors)
-
-    def _joined(self, found: Sequence[Swept]) -> Swept:
-        """Join what was found along several modes."""
-        concat = self.backend.xp.concat
+        factors, concat = [a, *rest], self.backend.xp.concat
+        if not modes:
+            return self._by_samples(look, factors, rows, sums) if zeros else self._by_entries(look, factors)
+        found = [self._by_fibers(look, factors, mode) for mode in modes]
         return Swept(
             concat([part.costs for part in found]),
             [reduce(add, (part.rows[0] for part in found))],
@@ -287,14 +281,11 @@ class SparseBlock:
             dense = DenseBlock(values, None, self.backend)
             found.append(dense.sweep(look, a[tile], rest, rows=rows, sums=sums))
         totals = [
-            reduce(add, (self._by_mode(part, factors) for part in parts))
+            reduce(add, (Sums({m: mode_product(part, factors, m) for m in range(1, len(factors))}) for part in parts))
             for parts in zip(*(part.sums for part in found), strict=True)
         ]
         own = [xp.concat(list(parts)) for parts in zip(*(part.rows for part in found), strict=True)]
         return Swept(xp.concat([part.costs for part in found], axis=1), own, totals)
-
-    def _by_mode(self, products: Products, factors: Sequence[Array]) -> Products:
-        return Sums({mode: mode_product(products, factors, mode) for mode in range(1, len(factors))})
 
     def row_product(self, rest: Sequence[Array]) -> Array:
         return self.own_fibers.product([rest[0], *rest], 0)

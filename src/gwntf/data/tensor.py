@@ -1,4 +1,4 @@
-"""The data of a fit, and what is known of them: every quantity is found block by block."""
+"""The data of a fit, and quantities of them, which are computed block by block."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PRODUCT_ENTRIES = 2**24
 
 @dataclass(frozen=True, eq=False)
 class DataTensor:
-    """Nonnegative samples, checked, wherever they are."""
+    """Nonnegative samples, checked, in blocks."""
 
     blocks: Blocks  # The samples
     shape: tuple[int, ...]  # Samples first
@@ -85,9 +85,8 @@ class DataTensor:
         """Call a method of every block, where it is."""
         return self.blocks.map(methodcaller(method, *arguments))
 
-    def _joined(self, method: str, *arguments: Any) -> Array:
-        """Join what a method finds for the samples of every block."""
-        return self.backend.xp.concat([self.backend.asarray(part) for part in self._each(method, *arguments)])
+    def _concat(self, parts: Sequence[Array]) -> Array:
+        return self.backend.xp.concat([self.backend.asarray(part) for part in parts])
 
     def reshape(self, sample_shape: Sequence[int]) -> DataTensor:
         """Return the same samples under another shape of one sample."""
@@ -100,14 +99,14 @@ class DataTensor:
         """Divide every sample by its norm ("l2", "l1" or None); return tensor and norms (1 for zeros)."""
         if norm is None:
             return self, self.backend.asarray(np.ones(self.shape[0], self.dtype))
-        norms = self._joined("norms", 2 if norm == "l2" else 1)
+        norms = self._concat(self._each("norms", 2 if norm == "l2" else 1))
         scale = check_norms(self.backend, norms, self.dtype)
         return replace(self, blocks=self.blocks.prepared(_divided, self.split(scale))), scale
 
     @cached_property
     def sample_sums(self) -> Array:
         """Sum of every sample, in float64."""
-        return self._joined("sums")
+        return self._concat(self._each("sums"))
 
     @property
     def mass(self) -> float:
@@ -121,7 +120,7 @@ class DataTensor:
 
     def observed_sums(self, others: FloatArray) -> Array:
         """Multiply which entries were observed, one row per sample, with a matrix of one row per entry of a sample."""
-        return self._joined("observed_sums", others)
+        return self._concat(self._each("observed_sums", others))
 
     def relative_error(self, model: KruskalRows) -> float:
         """|X - X^| / |X| over the observed entries."""
@@ -131,8 +130,7 @@ class DataTensor:
 
     def filled(self, model: KruskalRows) -> Array:
         """All entries, in memory, with those of the model where nothing was observed."""
-        parts = self._of_model("filled", model)
-        return self.backend.xp.concat([self.backend.asarray(part) for part in parts])
+        return self._concat(self._of_model("filled", model))
 
     def _of_model(self, method: str, model: KruskalRows) -> list[Any]:
         """Call a method of every block with the model of its samples, where it is."""
@@ -222,20 +220,16 @@ def _times(block: Block, matrix: FloatArray) -> FloatArray:
     return np.concatenate([rows @ matrix for _, rows in block.wide_rows()])
 
 
-def _transposed_times(block: Block, matrix: FloatArray) -> FloatArray:
-    product: FloatArray = reduce(add, (rows.T @ matrix[part] for part, rows in block.wide_rows()))
-    return product
+def _transposed_times(block: Block, matrix: FloatArray) -> Any:
+    return reduce(add, (rows.T @ matrix[part] for part, rows in block.wide_rows()))
 
 
-def _slice_tops(block: Block, mode: int) -> FloatArray:
-    tops: FloatArray = reduce(np.maximum, (_row_tops(rows) for rows in block.wide_slices(mode)))
-    return tops
+def _slice_tops(block: Block, mode: int) -> Any:
+    return reduce(np.maximum, map(_row_tops, block.wide_slices(mode)))
 
 
-def _slice_products(block: Block, mode: int, exponents: NDArray[np.int32]) -> FloatArray:
-    found = (_product(_scaled(rows, exponents)) for rows in block.wide_slices(mode))
-    products: FloatArray = reduce(add, found)
-    return products
+def _slice_products(block: Block, mode: int, exponents: NDArray[np.int32]) -> Any:
+    return reduce(add, (_product(_scaled(rows, exponents)) for rows in block.wide_slices(mode)))
 
 
 def _row_products(rows: Any) -> tuple[FloatArray, NDArray[np.int32]]:
@@ -249,15 +243,13 @@ def _row_products(rows: Any) -> tuple[FloatArray, NDArray[np.int32]]:
     return products, exponents
 
 
-def _product(rows: Any) -> FloatArray:
+def _product(rows: Any) -> Any:
     product = rows @ rows.T
-    dense: FloatArray = product.toarray() if _is_csr(product) else product
-    return dense
+    return product.toarray() if _is_csr(product) else product
 
 
-def _row_tops(rows: Any) -> FloatArray:
-    tops: FloatArray = rows.max(axis=1).toarray().ravel() if _is_csr(rows) else rows.max(axis=1)
-    return tops
+def _row_tops(rows: Any) -> Any:
+    return rows.max(axis=1).toarray().ravel() if _is_csr(rows) else rows.max(axis=1)
 
 
 def _scaled(rows: Any, exponents: NDArray[np.int32]) -> Any:

@@ -143,10 +143,7 @@ class KullbackLeibler(SimplexLoss, Entrywise):
     """KL(X | X^): all factors move at once, since its majorizer separates over them."""
 
     unit_repulsion = True
-
-    @property
-    def weight(self) -> float:
-        return 1.0
+    weight = 1.0
 
     def value(self, xp: Any, x: Array, model: Array) -> Array:
         return xp.where(x > 0, x * xp.log(x / model), xp.zeros_like(x)) - x + model

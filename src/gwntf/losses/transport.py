@@ -118,13 +118,62 @@ class TransportLoss(SimplexLoss):
             return self._nothing(block, a, rest), state
         state = self._state(block.backend, state)
         kernels = {mode: self.kernels.on(mode, block.backend, block.dtype) for mode in own}
-        look = _Look(self, kernels, state, effort, 1 / len(counted), len(own) / len(counted))
+        look = partial(self._look, kernels, state, effort, 1 / len(counted), len(own) / len(counted))
         swept = block.sweep(look, a, rest, own)
         if swept.mass is not None:
             missed = self.relaxation.reg_m_model * zero_mass(block, swept, a, rest)
             for place in range(len(own)):
                 swept.costs[3 * place + 2] += missed[place]
         return swept, state
+
+    def _look(
+        self,
+        kernels: Mapping[int, Kernel],
+        state: WarmStarts | None,
+        effort: int,
+        share: float,
+        part: float,
+        tile: Tile,
+    ) -> Looked:
+        """Transport a tile of data to the model there; see `data.block.Look`.
+
+        `share` is the part of Psi_bar that the Psi of one mode is, and `part` that of all modes of this pass: this is
+        the ratio where nothing was observed.
+        """
+        start, x, y, mask, axes, backend = tile
+        xp = backend.xp
+        seen, target = y if mask is None else y * mask, xp.zeros_like(x)
+        limits = replace(self.limits, max_iter=effort)
+        costs, starts = [], {}
+        for mode, axis in axes.items():
+            log_u, warm = (None, False) if state is None else state.of(mode, start, x)
+            terms = transport_mode(
+                backend,
+                kernels[mode],
+                x,
+                seen,
+                axis,
+                self.relaxation,
+                limits,
+                marginal=target,
+                share=share,
+                log_u=log_u,
+                warm=warm,
+            )
+            if axis > 1:  # fibers along later axes share their place on the first one with others
+                terms = xp.sum(terms.reshape(3, x.shape[0], -1), axis=2)
+            costs.append(terms)
+            starts[mode] = log_u
+
+        def done() -> None:
+            for mode, log_u in starts.items():
+                if state is not None and log_u is not None:
+                    state.keep(mode, start, log_u)
+
+        ratio = target / positive(xp, seen)
+        if mask is not None:
+            ratio = xp.where(mask, ratio, xp.full_like(ratio, part))
+        return Looked((ratio,), xp.concat(costs), done)
 
     def _state(self, backend: Backend, state: Any, across: bool = False) -> WarmStarts | None:
         """Return the warm starts of a block, new ones before its first transport, or None if none are kept."""
@@ -145,7 +194,7 @@ class TransportLoss(SimplexLoss):
         xp, a = columns.backend.xp, columns.backend.asarray(a)
         state = self._state(columns.backend, state, across=not columns.sparse)
         kernels = {0: self.kernels.on(0, columns.backend, columns.backend.dtype(a))}
-        look = _Look(self, kernels, state, effort, 1 / modes, 1 / modes)
+        look = partial(self._look, kernels, state, effort, 1 / modes, 1 / modes)
         swept = columns.sweep_samples_axis(look, a, rest)
         mass = swept.mass[:, 0] if swept.mass is not None else xp.zeros_like(swept.costs[:0, 0])
         return state, Sums(across=swept.costs[:, 0], product=swept.sums[0], mass=mass), swept.rows[0]
@@ -184,54 +233,6 @@ class TransportLoss(SimplexLoss):
 
     def kernels_on(self, blocks: Blocks, dtype: Any) -> list[Kernel]:
         return [self.kernels.on(mode, blocks.backend, dtype) for mode in self.transported]
-
-
-@dataclass(frozen=True)
-class _Look:
-    """Transports a tile of data to the model there; see `data.block.Look`."""
-
-    loss: TransportLoss
-    kernels: Mapping[int, Kernel]
-    state: WarmStarts | None  # From which transports start, and where they leave their scalings
-    effort: int
-    share: float  # What part of Psi_bar is the Psi of one mode
-    # What part of it all modes of this pass have: that of the ratio where nothing was observed, which is one
-    part: float
-
-    def __call__(self, tile: Tile) -> Looked:
-        loss, (start, x, y, mask, axes, backend) = self.loss, tile
-        xp = backend.xp
-        seen, target = y if mask is None else y * mask, xp.zeros_like(x)
-        limits = replace(loss.limits, max_iter=self.effort)
-        costs, starts = [], {}
-        for mode, axis in axes.items():
-            log_u, warm = (None, False) if self.state is None else self.state.of(mode, start, x)
-            terms = transport_mode(
-                backend,
-                self.kernels[mode],
-                x,
-                seen,
-                axis,
-                loss.relaxation,
-                limits,
-                marginal=target,
-                share=self.share,
-                log_u=log_u,
-                warm=warm,
-            )
-            if axis > 1:  # fibers along later axes share their place on the first one with others
-                terms = xp.sum(terms.reshape(3, x.shape[0], -1), axis=2)
-            costs.append(terms)
-            starts[mode] = log_u
-        ratio = target / positive(xp, seen)
-        if mask is not None:
-            ratio = xp.where(mask, ratio, xp.full_like(ratio, self.part))
-        return Looked((ratio,), xp.concat(costs), partial(self._keep, start, starts))
-
-    def _keep(self, start: int, starts: Mapping[int, Array | None]) -> None:
-        for mode, log_u in starts.items():
-            if self.state is not None and log_u is not None:
-                self.state.keep(mode, start, log_u)
 
 
 def transport_loss(

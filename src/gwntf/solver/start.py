@@ -27,9 +27,12 @@ def start_factors(tensor: DataTensor, rank: int, init: object, rng: np.random.Ra
 
 
 def with_mass_of(tensor: DataTensor, factors: list[FloatArray]) -> list[FloatArray]:
-    """Bring factors to the simplex and their model to the mass of the data."""
+    """Bring factors to the simplex, and their model to the mass of the data over the observed entries."""
     samples, *rest = to_simplex(factors)
-    return [samples * _mass_ratio(tensor, [samples, *rest]), *rest]
+    observed = samples
+    if not tensor.complete:
+        observed = samples * tensor.backend.to_numpy(tensor.observed_sums(khatri_rao(rest)))
+    return [samples * (tensor.mass / float(observed.sum())), *rest]
 
 
 def random_factors(shape: tuple[int, ...], rank: int, rng: np.random.RandomState) -> list[FloatArray]:
@@ -105,11 +108,3 @@ def _rank_one(tensor: FloatArray) -> tuple[list[FloatArray], float]:
             weight = float(np.linalg.norm(image))
             vectors[axis] = image / weight
     return vectors, weight
-
-
-def _mass_ratio(tensor: DataTensor, factors: list[FloatArray]) -> float:
-    """sum(X) / sum(X^) over the observed entries."""
-    if tensor.complete:
-        return tensor.mass / float(factors[0].sum())
-    sums = tensor.backend.to_numpy(tensor.observed_sums(khatri_rao(factors[1:])))
-    return tensor.mass / float((factors[0] * sums).sum())

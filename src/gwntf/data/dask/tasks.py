@@ -99,14 +99,8 @@ def assigned(workers: Sequence[str | None], slots: Sequence[str]) -> list[str | 
     """Assign every block to a worker; blocks with a free slot stay, extra blocks go to the least loaded worker.
 
     The scheduler alone would leave blocks where they were made, since moving one takes longer than a step of it: two
-    blocks that were made on one worker would stay there for the whole fit, beside an idle one.
-
-    Parameters
-    ----------
-    workers : list of str or None
-        Workers of the blocks so far.
-    slots : list of str
-        Workers, each as often as it has threads.
+    blocks that were made on one worker would stay there for the whole fit, beside an idle one. `workers` are those of
+    the blocks so far, and `slots` names every worker as often as it has threads.
     """
     free, threads = Counter(slots), Counter(slots)
     found: list[str | None] = []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
 from sys import getsizeof
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +17,12 @@ from gwntf.backends import Backend, get_backend
 from gwntf.core import FloatArray
 from gwntf.data.block import Block, Sums
 from gwntf.data.blocks import Kept
-from gwntf.data.columns import ColumnBlock
 from gwntf.data.sources import as_block, read
 
 
 @dataclass(frozen=True)
 class WorkerBackend:
-    """Which backend the workers use; made where it is first needed."""
+    """Which backend the workers use; made where it is first needed, and not sent."""
 
     device: str | None = None
     precision: str = "highest"
@@ -70,7 +69,7 @@ def run_block(
     with backend.session(None), backend.quiet():
         shared = [backend.asarray(factor) for factor in rest]
         kept, sums, *product = function(block, shared, *(_here(part, backend) for part in parts), **options)
-        return Result(kept, _on_host(sums, backend), *(backend.to_numpy(rows) for rows in product))
+        return Result(kept, sums.map(backend.to_numpy), *(backend.to_numpy(rows) for rows in product))
 
 
 def run_rows(function: Callable[..., Any], worker: WorkerBackend, options: Mapping[str, Any], *parts: Any) -> Result:
@@ -78,7 +77,7 @@ def run_rows(function: Callable[..., Any], worker: WorkerBackend, options: Mappi
     backend = worker.backend
     with backend.session(None), backend.quiet():
         kept, sums = function(backend, *(_here(part, backend) for part in parts), **options)
-        return Result(kept, _on_host(sums, backend))
+        return Result(kept, sums and sums.map(backend.to_numpy))
 
 
 def call(function: Callable[..., Any], block: Block, *arguments: Any) -> Any:
@@ -91,10 +90,6 @@ def _here(part: Any, backend: Backend) -> Any:
     """Bring what belongs to a block to its backend; states are copied, so that tasks stay pure."""
     value = part.kept if isinstance(part, Result) else part
     return value.on(backend) if hasattr(value, "on") else value
-
-
-def _on_host(sums: Sums | None, backend: Backend) -> Sums | None:
-    return None if sums is None else sums.map(backend.to_numpy)
 
 
 def on_host(part: Any) -> Any:
@@ -120,9 +115,10 @@ def join_sums(parts: Sequence[Sums]) -> Sums:
 
 
 def host_rows(part: Any) -> FloatArray:
-    """A(1) of a block, in NumPy."""
-    kept: Kept = on_host(part)
-    return cast(FloatArray, kept.rows)
+    """A(1) of a block, in NumPy; its state is not copied."""
+    kept: Kept = part.kept if isinstance(part, Result) else part
+    rows: FloatArray = get_backend("numpy").asarray(kept.rows)
+    return rows
 
 
 def take_rows(part: Any, which: Any) -> FloatArray:
@@ -135,8 +131,7 @@ def read_block(worker: WorkerBackend, source: Any, rows: slice, dtype: np.dtype[
     return as_block(read(source, rows), worker.backend, dtype)
 
 
-def make_columns(worker: WorkerBackend, first: int, slices: Sequence[slice], parts: Sequence[Block]) -> ColumnBlock:
-    """Join some columns from all blocks of samples."""
+def make_columns(worker: WorkerBackend, first: int, slices: Sequence[slice], parts: Sequence[Block]) -> Any:
+    """Join some columns from all blocks of samples to a `ColumnBlock`."""
     with worker.backend.session(None):
-        columns: ColumnBlock = parts[0].join_columns(parts, slices, first, worker.backend)
-        return columns
+        return parts[0].join_columns(parts, slices, first, worker.backend)
