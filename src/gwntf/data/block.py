@@ -173,7 +173,7 @@ class Block(Protocol):
         """Return what these samples have in some columns of X_(1), on the host."""
 
     @staticmethod
-    def join_columns(parts: Sequence[Any], slices: Sequence[slice], first: int, backend: Backend) -> Any:
+    def join_columns(parts: Sequence[Any], slices: Sequence[slice], first: int, backend: Backend, /) -> Any:
         """Join what all blocks have in some columns, which begin with the column `first`, to a `columns.ColumnBlock`.
 
         Block k has the samples ``slices[k]``.

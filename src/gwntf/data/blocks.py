@@ -1,4 +1,4 @@
-"""Where blocks of samples are, and who runs a function of one block: here, in a stream, or on workers.
+"""Where blocks of samples are, and where functions of one block run: in this process, in a stream, or on workers.
 
 The rest of the library uses `Blocks` alone. Functions passed to it are functions of modules, methods of picklable
 objects or `functools.partial` of such, and take the backend from the block, so that they can run anywhere.

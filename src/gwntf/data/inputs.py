@@ -83,14 +83,7 @@ def as_dense_block(X: Any, *, missing: str = "error", dtype: Any = None, name: s
 
 
 def _checked(
-    blocks: Blocks,
-    shape: Sequence[int],
-    own: np.dtype[Any],
-    dtype: np.dtype[Any],
-    *,
-    missing: str,
-    scaled: bool,
-    name: str,
+    blocks: Blocks, shape: Sequence[int], own: Any, dtype: np.dtype[Any], *, missing: str, scaled: bool, name: str
 ) -> DataTensor:
     """Check all entries in their own number type, then convert them; NaN becomes "not observed"."""
     found = blocks.map(methodcaller("summary"))

@@ -175,12 +175,7 @@ class SparseBlock:
         return SparseBlock(self.places[:, inside], self.values[inside], self.shape)
 
     @staticmethod
-    def join_columns(
-        parts: Sequence[SparseBlock],
-        slices: Sequence[slice],
-        first: int,  # noqa: ARG004
-        backend: Backend,
-    ) -> SparseBlock:
+    def join_columns(parts: Sequence[SparseBlock], slices: Sequence[slice], _: int, backend: Backend, /) -> SparseBlock:
         inner = parts[0].shape[1:]
         starts = [np.array([[part.start], *[[0]] * len(inner)]) for part in slices]
         places = np.concatenate([p.places + start for p, start in zip(parts, starts, strict=True)], axis=1)

@@ -63,7 +63,11 @@ class Streamed(LocalBlocks):
 
     def _ready(self, k: int) -> Block:
         """Read a block, bring it to the backend and prepare it."""
-        self._check_unchanged()  # reading a mapped file that has become shorter would end the process
+        now = None if self.written is None else file_state(self.source)
+        if now is not None and now != self.written:  # reading a mapped file that has become shorter ends the process
+            raise DataError(
+                f"{self.source.filename} has changed since it was first read: fit again when it is complete"
+            )
         block = as_block(sources.read(self.source, self.slices[k]), self.backend, self.dtype)
         for change, given in self.preparations:
             block = change(block, *(argument[k] for argument in given))
@@ -74,13 +78,6 @@ class Streamed(LocalBlocks):
 
     def converted(self, dtype: np.dtype[Any]) -> Streamed:
         return replace(self, dtype=dtype)
-
-    def _check_unchanged(self) -> None:
-        now = None if self.written is None else file_state(self.source)
-        if now is not None and now != self.written:
-            raise DataError(
-                f"{self.source.filename} has changed since it was first read: fit again when it is complete"
-            )
 
     @cached_property
     def column_block(self) -> ColumnBlock:

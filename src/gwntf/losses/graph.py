@@ -28,22 +28,15 @@ class Pull(NamedTuple):
 
 
 class GraphTerm:
-    """The graph of a fit, split as the samples are; without a graph it does nothing.
-
-    Attributes
-    ----------
-    graphs : Parts
-        A `SampleGraph` for every block, or None.
-    """
+    """The graph of a fit, split as the samples are; without a graph it does nothing."""
 
     def __init__(self, blocks: Blocks, graph: csr_array | None, weight: float, dtype: Any) -> None:
         self._blocks = blocks
         self.present = graph is not None and weight > 0
-        if graph is None or weight == 0:
-            self.graphs: Parts = [None] * len(blocks.slices)
-            return
-        graphs, self._wanted = cut_graph(graph, weight, blocks.slices, dtype)
-        self.graphs = blocks.put(graphs)
+        self.graphs: Parts = [None] * len(blocks.slices)  # A `SampleGraph` for every block, or None
+        if graph is not None and weight > 0:
+            graphs, self._wanted = cut_graph(graph, weight, blocks.slices, dtype)
+            self.graphs = blocks.put(graphs)
 
     def halo(self, kept: Parts) -> Parts:
         """For every block the rows of A(1) of its neighbours in other blocks."""

@@ -16,9 +16,9 @@ from operator import mul
 from typing import Any
 
 from gwntf.core import Array
-from gwntf.data import Block, Blocks, DataTensor, Kept, Looked, Parts, Sums, Tile, mode_product
+from gwntf.data import Block, Blocks, DataTensor, Kept, Looked, Sums, Tile, mode_product
 from gwntf.geometry import SampleGraph
-from gwntf.losses.base import Loss, Position, unit_columns
+from gwntf.losses.base import Loss, Position
 from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio, ratio_terms
 
 
@@ -97,7 +97,7 @@ class LeastSquares(Loss):
         grams = tuple(gram_of(blocks.backend.xp, factor) for factor in at.rest)
         return replace(at, kept=kept, sums=sums, carried=grams)
 
-    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, halo: Parts) -> Position:
+    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm) -> Position:
         xp, rest, data = blocks.backend.xp, list(at.rest), at.sums["data"]
         grams = [at.sums["gram"], *at.carried]
         for mode in range(1, 1 + len(rest)):
@@ -109,7 +109,7 @@ class LeastSquares(Loss):
             others = xp.astype(other_grams(grams, mode), old.dtype, copy=False)
             rest[mode - 1] = ratio(xp, old, product, old @ others, None)
             grams[mode] = gram_of(xp, rest[mode - 1])
-        kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, halo, grams=other_grams(grams, 0))
+        kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, at.halo, grams=other_grams(grams, 0))
         return replace(at, kept=kept, rest=rest, sums=sums, carried=tuple(grams[1:]))
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:
@@ -120,9 +120,6 @@ class LeastSquares(Loss):
         gram = sums["gram"]
         value = size + 0.5 * xp.sum(gram * other_grams([gram, *at.carried], 0)) - sums["cross"]
         return xp.clip(value, 0.0, None).reshape(1)
-
-    def scaled(self, blocks: Blocks, rest: Sequence[Array]) -> tuple[list[Array], Array]:
-        return unit_columns(blocks.backend.xp, rest)  # once, as the authors of GNMF do
 
 
 def fill(tile: Tile) -> Looked:

@@ -47,7 +47,7 @@ class SimplexLoss(Loss):
 
     @abstractmethod
     def compare(
-        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None
+        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None, /
     ) -> tuple[Swept, Any]:
         """Compare a block with the model; return Psi_bar / X^ in products, costs by sample, and the next state.
 
@@ -111,19 +111,22 @@ class SimplexLoss(Loss):
     def first(self, blocks: Blocks, at: Position) -> Position:
         return self.measured(blocks, at)
 
-    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, halo: Parts) -> Position:
+    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm) -> Position:
         """Move all factors at once, and compare the data with the model there."""
         if self.update == "paper":
-            return self._printed_step(blocks, at, graph, halo)
+            return self._printed_step(blocks, at, graph)
         moved = replace(at, rest=self.moved_rest(blocks, at))
         for _ in range(self.inner_iter - 1 if graph.present else 0):
-            kept, _ = blocks.apply(self.move_rows, moved.kept, graph.graphs, halo)
-            moved, halo = replace(moved, kept=kept), graph.halo(kept)
-        return self.measured(blocks, moved, graph.graphs, halo)
+            kept, _ = blocks.apply(self.move_rows, moved.kept, graph.graphs, moved.halo)
+            moved = replace(moved, kept=kept, halo=graph.halo(kept))
+        return self.measured(blocks, moved, graph.graphs)
 
-    def measured(self, blocks: Blocks, at: Position, *pulls: Parts, modes: Sequence[int] | None = None) -> Position:
-        """Run one pass, in which rows move first if `pulls` are given: the graphs of all blocks, and halo rows."""
-        options = {"effort": at.effort, "move": bool(pulls), "modes": modes}
+    def measured(
+        self, blocks: Blocks, at: Position, graphs: Parts | None = None, modes: Sequence[int] | None = None
+    ) -> Position:
+        """Run one pass, in which rows move first if the graphs of all blocks (or None for each) are given."""
+        pulls = () if graphs is None else (graphs, at.halo)
+        options = {"effort": at.effort, "move": graphs is not None, "modes": modes}
         kept, sums = blocks.run(self.visit, at.rest, at.kept, *pulls, **options)
         return replace(at, kept=kept, sums=sums)
 
@@ -141,7 +144,7 @@ class SimplexLoss(Loss):
     def scaled(self, blocks: Blocks, rest: Sequence[Array]) -> tuple[list[Array], None]:  # noqa: ARG002
         return list(rest), None  # the rules keep the scale; the printed one has none to keep
 
-    def _printed_step(self, blocks: Blocks, at: Position, graph: GraphTerm, halo: Parts) -> Position:
+    def _printed_step(self, blocks: Blocks, at: Position, graph: GraphTerm) -> Position:
         """Algorithm 1 as printed: factors in turn, each from the transport of its own mode, samples last.
 
         Factors are not constrained, and V and D are exchanged in the graph term.
@@ -158,7 +161,7 @@ class SimplexLoss(Loss):
             at = replace(at, rest=rest)
         at = self.measured(blocks, at, modes=self._alone(0))
         masses = [blocks.backend.to_numpy(column_masses(xp, at.rest))] * len(at.kept)
-        kept, _ = blocks.apply(self.printed_rows, at.kept, graph.graphs, halo, masses)
+        kept, _ = blocks.apply(self.printed_rows, at.kept, graph.graphs, at.halo, masses)
         return self.measured(blocks, replace(at, kept=kept))
 
     def printed_rows(

@@ -107,7 +107,7 @@ class TransportLoss(SimplexLoss):
     # --- where a block is ---
 
     def compare(
-        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None
+        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None, /
     ) -> tuple[Swept, Any]:
         """Transport a block of samples along all modes but theirs; without such a mode there is nothing to compare."""
         counted = self.transported if modes is None else modes
@@ -205,8 +205,10 @@ class TransportLoss(SimplexLoss):
 
     # --- in the process of the fit ---
 
-    def measured(self, blocks: Blocks, at: Position, *pulls: Parts, modes: Sequence[int] | None = None) -> Position:
-        found = super().measured(blocks, at, *pulls, modes=modes)
+    def measured(
+        self, blocks: Blocks, at: Position, graphs: Parts | None = None, modes: Sequence[int] | None = None
+    ) -> Position:
+        found = super().measured(blocks, at, graphs, modes)
         counted = self.transported if modes is None else modes
         if 0 not in counted:
             return found

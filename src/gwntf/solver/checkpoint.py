@@ -88,14 +88,9 @@ class Progress:
 
 
 class Keeper:
-    """Writes the checkpoint of some fits that run one after the other, and finds where to continue.
+    """Writes the checkpoint of some fits that run one after the other, if there is one, and finds where to continue.
 
-    Parameters
-    ----------
-    checkpoint : Checkpoint or None
-        Where and how often; None writes nothing.
-    fingerprint : str
-        Of data and settings; a checkpoint with another one is refused.
+    `fingerprint` is that of data and settings; a checkpoint with another one is refused.
     """
 
     def __init__(self, checkpoint: Checkpoint | None = None, fingerprint: str = "") -> None:
@@ -208,15 +203,15 @@ class Keeper:
 
 
 def _read(path: str | os.PathLike[str], fingerprint: str) -> dict[str, Any]:
-    """Return what a checkpoint holds if it is that of this fit."""
+    """Return the content of a checkpoint if it is that of this fit."""
     saved = read_document(path, "checkpoint", RECORDS)
     if set(saved) != _PARTS:
-        raise ModelFileError(f"{path} holds other values than a checkpoint of this gwntf: remove it to start anew")
+        raise ModelFileError(f"{path} has other values than a checkpoint of this gwntf: remove it to start again")
     if saved["fingerprint"] != fingerprint:
         given = f"{os.fspath(path)!r}, which a fit of other data or settings has written"
         allowed = (
             "one of a fit of the same data with the same parameters, backend and version of gwntf: "
-            "use another path, or remove the file to start anew"
+            "use another path, or remove the file to start again"
         )
         raise InputError("checkpoint", given, allowed)
     return saved

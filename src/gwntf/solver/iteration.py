@@ -24,12 +24,7 @@ _DETACHED_BYTES = 2**26
 class Steps:
     """Iterations of a problem; shared by all of its fits, so that what one has recorded serves the next.
 
-    Attributes
-    ----------
-    data, blocks, loss, graph
-        The problem.
-    size : float
-        Size of X in the unit of the loss, against which small changes are measured.
+    `size` is the size of X in the unit of the loss, against which small changes are measured.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -76,7 +71,7 @@ class Steps:
         return replace(at, halo=self.graph.halo(at.kept))
 
     def _advanced(self, at: Position) -> tuple[Position, Array]:
-        return self._measured(self.loss.advance(self.blocks, at, self.graph, at.halo))
+        return self._measured(self.loss.advance(self.blocks, at, self.graph))
 
     def _measured(self, at: Position) -> tuple[Position, Array]:
         """Collect what a pass found; also return the numbers of which F is the sum."""

@@ -33,11 +33,9 @@ def resolve_long_costs(
     costs = []
     for mode, spec in enumerate(specs):
         long = tensor.shape[mode] > tensor.backend.long_fibers and tol > 0 and tensor.complete
-        cost: Cost | None = None
         compared = isinstance(spec, str) and spec in COMPARED_COSTS
         points = _points(tensor, mode, str(spec)) if long and compared else None
-        if points is not None:
-            cost = near_far_cost(points, relaxation, tol)
+        cost: Cost | None = None if points is None else near_far_cost(points, relaxation, tol)
         costs.append(resolve_cost(spec, tensor, mode) if cost is None else cost)
     return tuple(costs)
 

@@ -34,8 +34,8 @@ def solve_each(
 ) -> Iterator[Result]:
     """Minimise F for every way to start, from `n_init` starts each, and give the result with the lowest objective.
 
-    Kernels and graph are built once, and what a backend has recorded serves all fits. A keeper writes checkpoints,
-    and knows what had been done when the last one was written.
+    Kernels and graph are built once, and what a backend has recorded serves all fits. A keeper writes checkpoints, and
+    has the results and the position from the last one.
     """
     data, backend = problem.data, problem.data.backend
     keeper = keeper or Keeper()
@@ -87,10 +87,10 @@ def run(
     steps: Steps,
     factors: Sequence[Array],
     stopping: Stopping,
-    callbacks: Sequence[Callback] = (),
-    restart: int = 0,
-    keeper: Keeper | None = None,
-    saved: Mapping[str, Any] | None = None,
+    callbacks: Sequence[Callback],
+    restart: int,
+    keeper: Keeper,
+    saved: Mapping[str, Any] | None,
 ) -> Result:
     """Minimise F from the given factors, or from where a checkpoint had the loop."""
     with steps.blocks.backend.quiet():
@@ -103,8 +103,7 @@ def run(
                 raise InputError("init", f"a start at which the objective is {terms.total}", allowed)
             curve = [terms.total]
         while True:
-            if keeper is not None:
-                keeper.offer(partial(_state, steps, at, terms, curve))
+            keeper.offer(partial(_state, steps, at, terms, curve))
             finer = _finer(steps, at, curve, stopping)
             at = finer or at
             if status := _status(curve, steps.size, stopping, refined=finer is not None):
@@ -119,8 +118,8 @@ def run(
             _log.debug("restart %d, iteration %d: F = %.10g", restart, iteration, terms.total)
             if callbacks:
                 news = Iteration(restart, iteration, terms.total, terms, steps.factors(at))
-                asked = [callback(news) for callback in callbacks]
-                if any(asked):
+                stops = [callback(news) for callback in callbacks]  # all of them are called
+                if any(stops):
                     status = Status.STOPPED
                     break
         last = list(steps.factors(at))

@@ -1,4 +1,4 @@
-"""Blocks of samples on the workers of a Dask cluster: data stay there, and small matrices travel.
+"""Blocks of samples on the workers of a Dask cluster: data stay there, and only small matrices are sent.
 
 The only place that imports dask. Start with `blocks`: the methods of `gwntf.data.blocks.Blocks` as tasks; `work` has
 the functions that run on workers, `cluster` brings data there, `tasks` assigns blocks to workers and calls the

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gwntf.backends import Backend, get_backend
+from gwntf.core import InputError
 from gwntf.data.blocks import Blocks, InMemory
 from gwntf.data.dask import work
 from gwntf.data.dask.blocks import OnDask
-from gwntf.data.dask.tasks import Future, Tasks, assigned, current_client
+from gwntf.data.dask.tasks import RETRIES, Future, Tasks, assigned, current_client
 from gwntf.data.partition import even_pieces
 from gwntf.data.sources import has_sparse_chunks, is_dask, is_mapped
 
@@ -23,13 +24,7 @@ _HOST = work.WorkerBackend(name="numpy")
 
 
 class Cluster:
-    """The client in use when it is first needed, and the backend that its workers shall use.
-
-    Parameters
-    ----------
-    device, precision
-        See `backends.get_backend`.
-    """
+    """The client in use when it is first needed, and the backend of its workers; see `backends.get_backend`."""
 
     def __init__(self, device: str | None = None, precision: str = "highest") -> None:
         self._worker = work.WorkerBackend(device, precision)
@@ -81,12 +76,15 @@ class Cluster:
         slices = [slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False)]
         sizes = tuple(part.stop - part.start for part in slices)
         whole = X.rechunk({0: sizes} | dict.fromkeys(range(1, X.ndim), -1))
-        chunks = self.tasks.compute(whole.to_delayed().ravel())
+        # These may be shared with other computations, and are not cancelled
+        chunks = self.tasks.client.compute(list(whole.to_delayed().ravel()), retries=RETRIES)
         return slices, [(chunk, slice(None)) for chunk in chunks]
 
     def check(self) -> None:
         """Refuse a cluster without workers, or no cluster at all."""
-        self.tasks.check()
+        if not self.tasks.slots():
+            allowed = "a cluster with workers: client.wait_for_workers(1) waits for one"
+            raise InputError("engine", "'dask' with a cluster that has no workers", allowed)
 
     def place(self, blocks: Blocks) -> OnDask:
         """Bring blocks to the backend of the workers; a block that is here is split and sent.
@@ -105,7 +103,7 @@ class Cluster:
 
 
 class _MappedFile:
-    """A `numpy.memmap` that travels as its path."""
+    """A `numpy.memmap` that is sent as its path."""
 
     def __init__(self, X: Any) -> None:
         self._path, self._dtype, self._offset, self._shape = X.filename, X.dtype, X.offset, X.shape

@@ -15,7 +15,7 @@ Future = Any
 """A value on the cluster, or a task that will make it."""
 
 _FAN = 4
-_RETRIES = 2
+RETRIES = 2
 
 
 class Tasks:
@@ -34,7 +34,7 @@ class Tasks:
     ) -> Future:
         """Submit a task; futures among the arguments, or in a list among them, are its dependencies.
 
-        It runs where the scheduler likes it best, or on the worker `near` as long as that one is there.
+        It runs where the scheduler puts it, or on the worker `near` as long as that one is there.
         """
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1000PB"}):
             future = self.client.submit(
@@ -42,16 +42,12 @@ class Tasks:
                 *arguments,
                 key=f"gwntf-{name or function.__name__.strip('_')}-{uuid4().hex}",
                 pure=False,
-                retries=_RETRIES,
+                retries=RETRIES,
                 workers=near,
                 allow_other_workers=near is not None,
             )
         self._open.add(future)
         return future
-
-    def compute(self, delayed: Sequence[Any]) -> list[Future]:
-        """Compute delayed values, such as chunks of a Dask array; they may be shared, and are not cancelled."""
-        return list(self.client.compute(list(delayed), retries=_RETRIES))
 
     def put(self, value: Any, *, near: str | None = None) -> Future:
         """Bring a value to the cluster in such a way that it is not lost with a worker."""
@@ -72,12 +68,6 @@ class Tasks:
     def slots(self) -> list[str]:
         """Return the workers, each as often as it has threads."""
         return [worker for worker, threads in self.client.nthreads().items() for _ in range(threads)]
-
-    def check(self) -> None:
-        """Refuse a cluster without workers."""
-        if not self.slots():
-            allowed = "a cluster with workers: client.wait_for_workers(1) waits for one"
-            raise InputError("engine", "'dask' with a cluster that has no workers", allowed)
 
     def cancel(self) -> None:
         """Cancel all outstanding futures."""

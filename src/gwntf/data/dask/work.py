@@ -1,7 +1,7 @@
 """What runs on workers: a function of one block with its parts, and the small steps between passes.
 
-Data and states stay on the backend of the worker; whatever travels is a NumPy array. What is large says how large it is
-(`__sizeof__`), so that the scheduler leaves it where it is.
+Data and states stay on the backend of the worker; what is sent is NumPy arrays. Large values report their size
+(`__sizeof__`), so that the scheduler does not move them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
