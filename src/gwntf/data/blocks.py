@@ -196,5 +196,4 @@ class InMemory(LocalBlocks):
 
     @cached_property
     def column_block(self) -> ColumnBlock:
-        columns: ColumnBlock = self.block.columns()
-        return columns
+        return cast(ColumnBlock, self.block.columns())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from operator import add
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -45,8 +45,7 @@ class DenseBlock:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        kind: np.dtype[Any] = self.backend.dtype(self.values)
-        return kind
+        return cast(np.dtype[Any], self.backend.dtype(self.values))
 
     @property
     def complete(self) -> bool:

@@ -107,8 +107,7 @@ class OnDask(Blocks):
             self.tasks.reduce(work.add_up, self._each(attrgetter("sums"), part)) if isinstance(part, list) else part
             for part in sums
         ]
-        found: list[Sums] = self.tasks.gather(waiting)
-        return found
+        return list(self.tasks.gather(waiting))
 
     def _each(self, function: Callable[[Any], Any], parts: Parts) -> list[Future]:
         """Apply a small function to what every block has, where it is."""
@@ -119,8 +118,7 @@ class OnDask(Blocks):
         return [self.tasks.put(value, near=near) for value, near in zip(values, self._known, strict=False)]
 
     def take(self, parts: Parts) -> list[Any]:
-        found: list[Any] = self.tasks.gather(self._each(work.on_host, parts))
-        return found
+        return list(self.tasks.gather(self._each(work.on_host, parts)))
 
     def rows(self, kept: Parts) -> Array:
         return np.concatenate(self.tasks.gather(self._each(work.host_rows, kept)))
@@ -159,8 +157,7 @@ class OnDask(Blocks):
         return done, self.tasks.submit(work.join_sums, self._each(attrgetter("sums"), done)), split
 
     def column_counts(self) -> list[int]:
-        counts: list[int] = self.tasks.gather(self._each(methodcaller("fiber_count", 0), self._columns))
-        return counts
+        return list(self.tasks.gather(self._each(methodcaller("fiber_count", 0), self._columns)))
 
     def detached(self, parts: Parts) -> Parts:
         return self.put(self.take(parts))
