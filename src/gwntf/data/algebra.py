@@ -91,7 +91,7 @@ def to_simplex(factors: Sequence[FloatArray]) -> list[FloatArray]:
 
 
 class KruskalRows:
-    """The model of factors, of which blocks of samples are formed when they are asked for."""
+    """The model of factors, of which blocks of samples are formed on demand."""
 
     def __init__(self, factors: Sequence[Array]) -> None:
         self.factors = list(factors)

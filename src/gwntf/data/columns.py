@@ -24,7 +24,7 @@ class ColumnBlock(Protocol):
 
     @property
     def backend(self) -> Backend:
-        """Who computes with them."""
+        """Backend of the computations."""
 
     def sweep_samples_axis(self, look: Look, a: Array, rest: Sequence[Array]) -> Swept:
         """Compare whole columns with the model of all of A(1) and the other factors.

@@ -29,7 +29,7 @@ class Fibers:
     # Tuple of array of shape (F,): Where the fibers lie on every axis, arrays of the backend; None on their own axis
     places: tuple[Array | None, ...]
     shape: tuple[int, ...]  # Of the samples
-    backend: Backend  # Who computes with them
+    backend: Backend  # Of the computations
 
     @property
     def count(self) -> int:

@@ -41,7 +41,7 @@ def as_data(
     X : array-like, sparse array, memmap, zarr array, Dask array or DataTensor
         Nonnegative, samples first. A tensor that was checked is returned as it is.
     backend : Backend, optional
-        Who will work with it; NumPy by default.
+        Backend of the computations; NumPy by default.
     missing : {"error", "ignore"}
         Whether NaN, or the mask of a masked array, is an error or says that an entry was not observed.
     dtype : optional
@@ -53,7 +53,7 @@ def as_data(
     as_array : callable, optional
         Turns a host array-like into an array of real numbers; by default NumPy does.
     cluster : Cluster, optional
-        Whose workers read a source.
+        Its workers read a source.
     """
     if isinstance(X, DataTensor):
         return X

@@ -28,7 +28,7 @@ Larger ones are slower on a CPU: memory of more than 32 MB is released and alloc
 """
 
 WHOLE_BYTES = 2**26
-"""Data of no more than this are read and taken as an array."""
+"""Sources of at most so many bytes are read as a whole."""
 
 _MOST = 32
 """Blocks that one chunk of the source may fill: it is read whole, whatever part of it is wanted."""
@@ -65,7 +65,7 @@ def _is_of(module: str, name: str, X: Any) -> bool:
 
 
 def fit_dtype(own: np.dtype[Any], dtype: Any) -> np.dtype[Any]:
-    """Return the number type of a fit: the one asked for, else that of X if it is a floating one, else float64."""
+    """Return the number type of a fit: the given one, else that of X if it is a floating one, else float64."""
     own = own.newbyteorder("=")
     keep = own in (np.float32, np.float64)
     return np.dtype(dtype if dtype is not None else (own if keep else np.float64))

@@ -43,7 +43,7 @@ class SparseBlock:
     places: Places
     values: FloatArray  # (nnz,) array: Finite and positive, on the host
     shape: tuple[int, ...]  # Samples first
-    backend: Backend = field(default_factory=lambda: get_backend("numpy"))  # Who computes with it
+    backend: Backend = field(default_factory=lambda: get_backend("numpy"))  # Of the computations
     complete: bool = True  # Nothing is ever missing
 
     def __reduce__(self) -> tuple[type[SparseBlock], tuple[Any, ...]]:

@@ -42,7 +42,7 @@ class WarmStarts:
         return WarmStarts(backend, self.across, kept, set(self.unused))
 
     def of(self, mode: int, start: int, like: Array) -> tuple[Array, bool]:
-        """Return the array of a tile, and whether it holds something."""
+        """Return the array of a tile, and whether there is a warm start in it."""
         kept = self.kept.get((mode, start))
         if kept is None or math.prod(kept.shape) < math.prod(like.shape):  # of a fit with less memory
             return self.backend.xp.zeros_like(like), False

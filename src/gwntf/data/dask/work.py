@@ -76,7 +76,7 @@ def run_rows(function: Callable[..., Any], worker: WorkerBackend, options: Mappi
     """Run a function that needs no data; see `Blocks.apply`."""
     backend = worker.backend
     with backend.session(None), backend.quiet():
-        kept, sums = function(backend, *(_here(part, backend) for part in parts), **options)
+        kept, sums = function(backend, *(_here(part, backend, read_only=True) for part in parts), **options)
         return Result(kept, sums and sums.map(backend.to_numpy))
 
 
@@ -86,9 +86,11 @@ def call(function: Callable[..., Any], block: Block, *arguments: Any) -> Any:
         return function(block, *arguments)
 
 
-def _here(part: Any, backend: Backend) -> Any:
-    """Bring what belongs to a block to its backend; states are copied, so that tasks stay pure."""
+def _here(part: Any, backend: Backend, *, read_only: bool = False) -> Any:
+    """Bring what belongs to a block to its backend; states that a pass writes into are copied: tasks stay pure."""
     value = part.kept if isinstance(part, Result) else part
+    if read_only and isinstance(value, Kept):
+        return value._replace(state=None).on(backend)._replace(state=value.state)
     return value.on(backend) if hasattr(value, "on") else value
 
 
