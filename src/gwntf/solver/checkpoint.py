@@ -115,6 +115,7 @@ class Keeper:
         """Return where the present fit begins: at its start, or where the checkpoint has it."""
         if self._checkpoint is None:
             return Progress(rng)
+        _taken(rng)  # a generator that cannot be written is refused before any work
         saved, self._saved = self._saved, None
         if saved is None:
             self._position = Progress(deepcopy(rng))
