@@ -230,6 +230,14 @@ def test_a_checkpoint_of_other_data_or_settings_is_refused_and_stays(tmp_path):
         model.fit(data())
 
 
+def test_a_generator_that_cannot_be_written_is_refused_before_any_iteration(tmp_path):
+    seen = Scissors()
+    model = NMF(2, checkpoint=tmp_path / "a", callbacks=[seen], random_state=np.random.RandomState(np.random.PCG64(0)))
+    with pytest.raises(InputError, match="MT19937"):
+        model.fit(data())
+    assert not seen.seen
+
+
 def test_a_plain_path_and_a_checkpoint_are_copied_with_the_estimator(tmp_path):
     for given in (
         str(tmp_path / "a"),
