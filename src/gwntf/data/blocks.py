@@ -196,4 +196,5 @@ class InMemory(LocalBlocks):
 
     @cached_property
     def column_block(self) -> ColumnBlock:
-        return cast(ColumnBlock, self.block.columns())
+        columns: ColumnBlock = self.block.columns()
+        return columns

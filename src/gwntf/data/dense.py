@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from operator import add
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,7 +45,8 @@ class DenseBlock:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return cast(np.dtype[Any], self.backend.dtype(self.values))
+        kind: np.dtype[Any] = self.backend.dtype(self.values)
+        return kind
 
     @property
     def complete(self) -> bool:

@@ -65,8 +65,9 @@ class Streamed(LocalBlocks):
         """Read a block, bring it to the backend and prepare it."""
         now = None if self.written is None else file_state(self.source)
         if now is not None and now != self.written:  # reading a mapped file that has become shorter ends the process
-            advice = "fit again when it is complete"
-            raise DataError(f"{self.source.filename} has changed since it was first read: {advice}")
+            raise DataError(
+                f"{self.source.filename} has changed since it was first read: fit again when it is complete"
+            )
         block = as_block(sources.read(self.source, self.slices[k]), self.backend, self.dtype)
         for change, given in self.preparations:
             block = change(block, *(argument[k] for argument in given))

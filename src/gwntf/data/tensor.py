@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from operator import add, methodcaller
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,7 +143,8 @@ class DataTensor:
 
     def transposed_times(self, matrix: FloatArray) -> FloatArray:
         """X_(1)' times a matrix, in float64, on the host."""
-        return cast(FloatArray, reduce(add, self.blocks.stream(_transposed_times, self.split(matrix))))
+        product: FloatArray = reduce(add, self.blocks.stream(_transposed_times, self.split(matrix)))
+        return product
 
     def host_rows(self) -> Any:
         """One row per sample on the host: see `stacked`."""
@@ -184,7 +185,8 @@ class DataTensor:
         tops = reduce(np.maximum, self.blocks.map(partial(_slice_tops, mode=mode)))
         exponents = np.frexp(tops)[1]
         scaled = partial(_slice_products, mode=mode, exponents=exponents)
-        return reduce(add, self.blocks.stream(scaled)), exponents
+        products: FloatArray = reduce(add, self.blocks.stream(scaled))
+        return products, exponents
 
     def samples(self, places: NDArray[np.intp]) -> Any:
         """Return a few samples as rows, dense or sparse, on the host, in the given order."""

@@ -1,8 +1,8 @@
 """Data terms of the objective, one file per loss: every loss is written once, for all data and backends.
 
 May import `transport`, `geometry`, `data`, `backends` and `core`. Start with `base`, the interface of a loss;
-`least_squares` is the shortest one, `entrywise` the base of custom losses, `transport` the Wasserstein loss; `simplex`
-has KL and the factor step that it shares with transport, `graph` the penalty on the samples, `warm` what transports
+`least_squares` is the shortest one, `entrywise` the base of custom losses and KL, `transport` the Wasserstein loss;
+`simplex` has the factor step that transport and KL share, `graph` the penalty on the samples, `warm` what transports
 keep.
 """
 

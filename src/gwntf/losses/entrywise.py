@@ -1,11 +1,11 @@
-"""Losses that are sums over entries, from three functions of an entry: the base of custom losses."""
+"""Losses that are sums over entries, from three functions of an entry: where custom losses begin. KL is one of them."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from gwntf.core import Array
@@ -13,8 +13,8 @@ from gwntf.data import Block, Blocks, Kept, Looked, Sums, Swept, Tile, mode_prod
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import Loss, Position
 from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio
-from gwntf.losses.simplex import column_masses, with_zeros
-from gwntf.transport import positive
+from gwntf.losses.simplex import SimplexLoss, column_masses, zero_mass
+from gwntf.transport import positive, ratio_and_kl
 
 
 class Entrywise(Loss):
@@ -67,7 +67,9 @@ class Entrywise(Loss):
     def swept(self, block: Block, a: Array, rest: Sequence[Array], *, rows: bool = True, sums: bool = True) -> Swept:
         """Compare a block with the model, where it is."""
         found = block.sweep(self.look, a, rest, rows=rows, sums=sums, zeros=not self.unit_repulsion)
-        return with_zeros(block, found, a, rest)
+        if found.mass is None:
+            return found
+        return found._replace(costs=found.costs + zero_mass(block, found, a, rest), mass=None)
 
     # --- where a block is ---
 
@@ -126,3 +128,34 @@ class Entrywise(Loss):
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
         return at.sums["value"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KullbackLeibler(SimplexLoss, Entrywise):
+    """KL(X | X^): all factors move at once, since its majorizer separates over them."""
+
+    unit_repulsion = True
+    weight = 1.0
+
+    def value(self, xp: Any, x: Array, model: Array) -> Array:
+        return xp.where(x > 0, x * xp.log(x / model), xp.zeros_like(x)) - x + model
+
+    def attraction(self, xp: Any, x: Array, model: Array) -> Array:  # noqa: ARG002
+        return x / model
+
+    def repulsion(self, xp: Any, x: Array, model: Array) -> Array:  # noqa: ARG002
+        return xp.ones_like(model)
+
+    def look(self, tile: Tile) -> Looked:
+        """Compare a tile with the model in one pass over it."""
+        xp, mask, shape = tile.backend.xp, tile.mask, (tile.x.shape[0], -1)
+        x, y = tile.x.reshape(*shape), (tile.y if mask is None else tile.y * mask).reshape(*shape)
+        fused = tile.backend.fused_kl
+        found, kl = ratio_and_kl(xp, x, y, axis=1) if fused is None else fused(x, y)
+        found = found.reshape(*tile.x.shape)
+        if mask is not None:
+            found = xp.where(mask, found, xp.ones_like(found))
+        return Looked((found,), kl[None])
+
+    def compare(self, block: Block, a: Array, rest: Sequence[Array], state: Any, *_: Any) -> tuple[Swept, Any]:
+        return self.swept(block, a, rest), state

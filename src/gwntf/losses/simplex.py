@@ -16,11 +16,10 @@ from typing import Any
 
 from gwntf.backends import Backend
 from gwntf.core import Array
-from gwntf.data import Block, Blocks, Kept, Looked, Parts, Sums, Swept, Tile, mode_product
+from gwntf.data import Block, Blocks, Kept, Parts, Sums, Swept, mode_product
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import Loss, Position
 from gwntf.losses.graph import RULES, GraphTerm, Pull, pull_of, tied_root
-from gwntf.transport import ratio_and_kl
 
 UPDATES = (*RULES, "paper")
 
@@ -185,28 +184,6 @@ class SimplexLoss(Loss):
         return ()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class KullbackLeibler(SimplexLoss):
-    """KL(X | X^): Psi_bar is X."""
-
-    weight = 1.0
-
-    def compare(self, block: Block, a: Array, rest: Sequence[Array], state: Any, *_: Any) -> tuple[Swept, Any]:
-        return with_zeros(block, block.sweep(ratio_tile, a, rest, zeros=False), a, rest), state
-
-
-def ratio_tile(tile: Tile) -> Looked:
-    """Return x / x^ of a tile, one where nothing was observed, and KL(x | x^) of every sample."""
-    xp, mask, shape = tile.backend.xp, tile.mask, (tile.x.shape[0], -1)
-    x, y = tile.x.reshape(*shape), (tile.y if mask is None else tile.y * mask).reshape(*shape)
-    fused = tile.backend.fused_kl
-    found, kl = ratio_and_kl(xp, x, y, axis=1) if fused is None else fused(x, y)
-    found = found.reshape(*tile.x.shape)
-    if mask is not None:
-        found = xp.where(mask, found, xp.ones_like(found))
-    return Looked((found,), kl[None])
-
-
 def column_masses(xp: Any, factors: Sequence[Array]) -> Any:
     """For every component, the product of the column sums of some factors; one without any."""
     return reduce(mul, (xp.sum(factor, axis=0) for factor in factors), 1.0)
@@ -217,13 +194,6 @@ def zero_mass(block: Block, swept: Swept, a: Array, rest: Sequence[Array]) -> Ar
     xp = block.backend.xp
     wide = [xp.astype(factor, xp.float64, copy=False) for factor in (a, *rest)]
     return xp.clip(wide[0] @ column_masses(xp, wide[1:]) - swept.mass, 0.0, None)
-
-
-def with_zeros(block: Block, swept: Swept, a: Array, rest: Sequence[Array]) -> Swept:
-    """Add the cost of entries that were not compared, for a loss with d(0, x^) = x^."""
-    if swept.mass is None:
-        return swept
-    return swept._replace(costs=swept.costs + zero_mass(block, swept, a, rest), mass=None)
 
 
 def _on_simplex(xp: Any, new: Array, old: Array) -> Array:

@@ -15,7 +15,8 @@ from gwntf.data import Block, Blocks, DataTensor, Kept, Looked, Parts, Sums, Swe
 from gwntf.data.columns import ColumnBlock
 from gwntf.geometry import Cost, Kernel, build_kernel
 from gwntf.losses.base import ObjectiveTerms, PlanTerms, Position
-from gwntf.losses.simplex import KullbackLeibler, SimplexLoss, column_masses, zero_mass
+from gwntf.losses.entrywise import KullbackLeibler
+from gwntf.losses.simplex import SimplexLoss, column_masses, zero_mass
 from gwntf.losses.warm import WarmStarts
 from gwntf.transport import TransportLimits, positive, transport_mode
 

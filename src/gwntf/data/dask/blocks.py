@@ -107,7 +107,8 @@ class OnDask(Blocks):
             self.tasks.reduce(work.add_up, self._each(attrgetter("sums"), part)) if isinstance(part, list) else part
             for part in sums
         ]
-        return list(self.tasks.gather(waiting))
+        found: list[Sums] = self.tasks.gather(waiting)
+        return found
 
     def _each(self, function: Callable[[Any], Any], parts: Parts) -> list[Future]:
         """Apply a small function to what every block has, where it is."""
@@ -118,7 +119,8 @@ class OnDask(Blocks):
         return [self.tasks.put(value, near=near) for value, near in zip(values, self._known, strict=False)]
 
     def take(self, parts: Parts) -> list[Any]:
-        return list(self.tasks.gather(self._each(work.on_host, parts)))
+        found: list[Any] = self.tasks.gather(self._each(work.on_host, parts))
+        return found
 
     def rows(self, kept: Parts) -> Array:
         return np.concatenate(self.tasks.gather(self._each(work.host_rows, kept)))
@@ -157,7 +159,8 @@ class OnDask(Blocks):
         return done, self.tasks.submit(work.join_sums, self._each(attrgetter("sums"), done)), split
 
     def column_counts(self) -> list[int]:
-        return list(self.tasks.gather(self._each(methodcaller("fiber_count", 0), self._columns)))
+        counts: list[int] = self.tasks.gather(self._each(methodcaller("fiber_count", 0), self._columns))
+        return counts
 
     def detached(self, parts: Parts) -> Parts:
         return self.put(self.take(parts))
