@@ -39,7 +39,7 @@ def sample_mode() -> Outcome:
     Y = model_of("pie_pose27", 68).reshape(X.shape)
     numpy, cpu = get_backend("numpy"), get_backend("cpu")
     start = time.perf_counter()
-    cost = near_far_cost(X, "cosine", RELAXATION, 0.01)
+    cost = near_far_cost(Points.of_rows(X, "cosine"), RELAXATION, 0.01)
     build = time.perf_counter() - start
     if cost is None:
         raise RuntimeError("no near-far cost of that accuracy")

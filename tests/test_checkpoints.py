@@ -28,7 +28,7 @@ from gwntf import (
 from gwntf.backends.numpy_backend import NumpyBackend
 from gwntf.data import DataTensor, sources
 from gwntf.data.dense import DenseBlock
-from gwntf.estimators import checkpointing
+from gwntf.estimators import records
 from gwntf.io import read_document, write_document
 from gwntf.solver import RECORDS, Keeper, Stopping, checkpoint
 from gwntf.transport import TransportLimits
@@ -191,7 +191,7 @@ def test_a_checkpoint_of_another_layout_is_refused(tmp_path, monkeypatch):
     model = NMF(3, max_iter=8, tol=0, random_state=0, checkpoint=kept)
     with pytest.raises(CutError):
         clone(model).set_params(callbacks=[Scissors(0, 4)]).fit(data())
-    monkeypatch.setattr(checkpointing, "LAYOUT", checkpointing.LAYOUT + 1)
+    monkeypatch.setattr(records, "LAYOUT", records.LAYOUT + 1)
     with pytest.raises(InputError, match=r"checkpoint: got .*which a fit of other data or settings"):
         model.fit(data())
 
@@ -228,6 +228,14 @@ def test_a_checkpoint_of_other_data_or_settings_is_refused_and_stays(tmp_path):
     write_document(path, "model", {}, {})
     with pytest.raises(ModelFileError, match="it is a model"):
         model.fit(data())
+
+
+def test_a_generator_that_cannot_be_written_is_refused_before_any_iteration(tmp_path):
+    seen = Scissors()
+    model = NMF(2, checkpoint=tmp_path / "a", callbacks=[seen], random_state=np.random.RandomState(np.random.PCG64(0)))
+    with pytest.raises(InputError, match="MT19937"):
+        model.fit(data())
+    assert not seen.seen
 
 
 def test_a_plain_path_and_a_checkpoint_are_copied_with_the_estimator(tmp_path):

@@ -13,8 +13,8 @@ from PIL import Image
 
 import gwntf
 from gwntf.cli import main
-from gwntf.cli.arguments import memory_size, shape
 from gwntf.cli.output import format_duration, printable, to_json
+from gwntf.cli.parser import memory_size, shape
 from gwntf.data import sources
 from gwntf.datasets import load_digits_tensor
 
@@ -116,7 +116,7 @@ def test_transform_writes_what_transform_returns(ending, place, tmp_path, capsys
     target = tmp_path / f"e.{ending}"
     document = told(capsys, "transform", place / "m.gwntf", place / "digits", "-o", target)
     data = gwntf.read_data(place / "digits")
-    with pytest.warns(UserWarning, match="not settled"):
+    with pytest.warns(UserWarning, match="not converged"):
         expected = gwntf.load(place / "m.gwntf").transform(data.X)
     assert document["shape"] == list(expected.shape)
     if ending == "npy":
@@ -144,7 +144,7 @@ def test_transform_folds_and_resizes_to_what_the_model_knows(place, tmp_path, ca
 def test_transform_predicts_clusters(place, tmp_path, capsys):
     command = ["transform", place / "m.gwntf", place / "digits", "--predict", "-o", tmp_path / "p.npy"]
     told(capsys, *command)
-    with pytest.warns(UserWarning, match="not settled"):
+    with pytest.warns(UserWarning, match="not converged"):
         expected = gwntf.load(place / "m.gwntf").predict(gwntf.read_data(place / "digits").X)
     np.testing.assert_array_equal(np.load(tmp_path / "p.npy"), expected)
 
@@ -295,7 +295,7 @@ def test_interruption_leaves_no_file_and_exits_with_130(place, tmp_path, capsys,
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gwntf.cli.fit.fit_model", lambda *args, **options: interrupt())
+    monkeypatch.setattr("gwntf.cli.commands.fit_model", lambda *args, **options: interrupt())
     assert main(["fit", str(place / "digits.npz"), "-o", str(tmp_path / "m.gwntf")]) == 130
     assert list(tmp_path.iterdir()) == []
 

@@ -23,9 +23,8 @@ da = pytest.importorskip("dask.array")
 sparse = pytest.importorskip("sparse")
 
 import gwntf.estimators.base as base  # noqa: E402
-from gwntf.data.dask.assignment import assigned  # noqa: E402
 from gwntf.data.dask.blocks import OnDask  # noqa: E402
-from gwntf.data.dask.tasks import Tasks  # noqa: E402
+from gwntf.data.dask.tasks import Tasks, assigned  # noqa: E402
 from gwntf.solver import iteration  # noqa: E402
 from tests.backends import needs_torch  # noqa: E402
 

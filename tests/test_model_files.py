@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 
 import gwntf
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, InputError, ModelFileError, SeparableCost
-from gwntf.estimators.files import FITTED, KNOWN, PERHAPS
+from gwntf.estimators.files import FITTED_FIELDS, KNOWN, OPTIONAL_FIELDS
 from gwntf.estimators.records import SESSION
 from gwntf.io.container import MAX_HEADER, read_container, write_container
 from gwntf.io.documents import Packer, Unpacker
@@ -98,7 +98,7 @@ def test_every_fitted_attribute_is_written_or_can_be_had_from_others():
     model = GWNTF.for_clustering(3, max_iter=2, extend_graph=True, n_init=1, engine="numpy", random_state=0)
     model.fit_predict(data((30, 4, 5)))
     kept = {name for name in vars(model) if name not in model.get_params()}
-    assert kept - {*FITTED, *PERHAPS} == {"embedding_", "_seen", "_cut"}
+    assert kept - {*FITTED_FIELDS, *OPTIONAL_FIELDS} == {"embedding_", "_seen", "_cut"}
 
 
 def test_saving_twice_writes_the_same_bytes(tmp_path):
@@ -327,7 +327,7 @@ def test_attributes_that_do_not_fit_each_other_are_refused(tmp_path):
         curve = content["fitted"]["dict"]["objective_curve_"]["array"]
         if place != curve:
             refused((tmp_path / "bad.gwntf").read_bytes(), tmp_path)
-    for name in FITTED:
+    for name in FITTED_FIELDS:
         changed = json.loads(json.dumps(content))
         del changed["fitted"]["dict"][name]
         write_container(tmp_path / "bad.gwntf", "model", changed, arrays)

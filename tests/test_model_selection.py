@@ -15,8 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from gwntf import GWNTF, NCP, NMF, InputError
 from gwntf.datasets import make_kruskal_tensor
-from gwntf.model_selection import StabilityCurve, stability_curve
-from gwntf.model_selection.stability import matched_cosine
+from gwntf.model_selection import StabilityCurve, matched_cosine, stability_curve
 from gwntf.plots import plot_stability
 
 mpl.use("Agg")

@@ -149,7 +149,7 @@ def test_a_few_long_fibers_are_left_to_the_reference():
 def test_error_is_reported_and_true(metric):
     """The estimate from a part of the data is near the error of Psi on all of it."""
     rows = clustered(900, seed=5)
-    cost = near_far_cost(rows, metric, RELAXATION, 0.05)
+    cost = near_far_cost(Points.of_rows(rows, metric), RELAXATION, 0.05)
     assert isinstance(cost, NearFarCost)
     assert cost.error <= 0.05
     y = 0.7 * rows + 0.3 * rows.mean(axis=0)
@@ -179,7 +179,7 @@ def test_error_is_reported_and_true(metric):
 def test_impossible_accuracy_falls_back_to_all_pairs(caplog):
     rng = np.random.default_rng(0)
     with caplog.at_level(logging.INFO):
-        assert near_far_cost(rng.random((200, 30)), "cosine", RELAXATION, 1e-9) is None
+        assert near_far_cost(Points.of_rows(rng.random((200, 30)), "cosine"), RELAXATION, 1e-9) is None
     assert "clusters" in caplog.text
 
 

@@ -18,7 +18,7 @@ from gwntf.data.blocks import LocalBlocks
 from gwntf.data.dense import DenseBlock
 from gwntf.data.stream import Streamed
 from gwntf.geometry import features, neighbors
-from gwntf.solver.leading import leading_pairs
+from gwntf.solver.start import leading_pairs
 from tests.backends import needs_torch
 
 SHAPE = (29, 6, 5)
@@ -266,7 +266,7 @@ def test_quantities_found_by_blocks_equal_those_of_the_whole(tmp_path):
         products, exponents = tensor.slice_products(mode)
         np.testing.assert_allclose(np.ldexp(products, exponents[:, None] + exponents), rows @ rows.T, rtol=1e-12)
     np.testing.assert_array_equal(tensor.host_rows(), X.reshape(29, -1))
-    np.testing.assert_array_equal(tensor.blocks.column_block.file, X.reshape(29, -1).T)
+    np.testing.assert_array_equal(tensor.blocks.column_block.values, X.reshape(29, -1))
     places = np.array([28, 0, 7, 7, 6])
     np.testing.assert_array_equal(tensor.samples(places), X.reshape(29, -1)[places])
     np.testing.assert_allclose(tensor.sample_sums, X.sum(axis=(1, 2)), rtol=1e-12)
@@ -478,3 +478,16 @@ def test_fit_of_64_megabytes_has_room_in_40(tmp_path):
         [sys.executable, "-c", LIMITED, str(tmp_path / "x.bin")], capture_output=True, text=True, check=False
     )
     assert (run.returncode, run.stdout.strip()) == (0, "bounded"), run.stderr
+
+
+def test_marks_of_a_fit_do_not_depend_on_blocks_of_which_one_has_missing_entries(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "WHOLE_BYTES", 0)
+    X = np.random.default_rng(0).random((29, 6, 5))
+    X[0, 2, 3] = np.nan
+    wanted = as_data(X, missing="ignore").marks()
+    np.save(tmp_path / "X.npy", X)
+    for samples in (7, 10):
+        monkeypatch.setattr(sources, "BLOCK_BYTES", samples * 6 * 5 * 8)
+        data = as_data(np.load(tmp_path / "X.npy", mmap_mode="r"), missing="ignore")
+        assert len(data.blocks.slices) > 2
+        np.testing.assert_array_equal(data.marks(), wanted)

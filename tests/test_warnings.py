@@ -97,7 +97,7 @@ def test_light_samples_are_told_where_samples_are_not_scaled():
     ((category, text),) = told(model, uneven)
     sums = uneven.sum(axis=(1, 2))
     assert category is UnevenSamplesWarning
-    assert text.startswith(f"Half of the samples hold {np.sort(sums)[:10].sum() / sums.sum():.2g} of all mass")
+    assert text.startswith(f"Half of the samples have {np.sort(sums)[:10].sum() / sums.sum():.2g} of all mass")
     assert f"(sums from {sums.min():.3g} to {sums.max():.3g})" in text
     assert told(model.set_params(sample_norm="l2"), uneven) == []
 

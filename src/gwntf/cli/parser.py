@@ -1,21 +1,24 @@
 """The grammar of the command line: every command with its options, help and examples."""
 
 import argparse
+import math
+import re
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from gwntf._version import __version__
 from gwntf.backends import BACKENDS
-from gwntf.cli.arguments import data_options, estimator_options, whole
-from gwntf.cli.fit import run_cluster, run_fit
-from gwntf.cli.models import run_info, run_report, run_transform
+from gwntf.cli.commands import run_cluster, run_fit, run_info, run_report, run_transform
 from gwntf.cli.output import Output
 from gwntf.cli.tables import run_demo, run_reproduce
 from gwntf.core import MissingLibraryError
 from gwntf.estimators.files import KNOWN
+from gwntf.estimators.places import ENGINES
 from gwntf.experiments import known_tables
+from gwntf.geometry import GRAPH_METRICS, GRAPH_WEIGHTS
 from gwntf.readers import FORMATS
 
 _EPILOG = """\
@@ -115,9 +118,53 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gwntf {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_cluster, _add_fit, _add_transform, _add_report, _add_info, _add_demo, _add_reproduce):
-        add(commands)
-    _add_completion(commands, parser)
+
+    add = _add_command(commands, "cluster", run_cluster, data_options(), estimator_options())
+    add("data", type=Path, metavar="DATA", help=_DATA)
+    add("-o", "--output", type=Path, metavar="FILE", help="cluster of every sample, .csv or .npy")
+    add("-k", "--clusters", dest="n_clusters", type=whole(1), metavar="K", help="default: the number of known classes")
+    add("--model", type=Path, metavar="FILE", help="also save the model, .gwntf")
+    add("--report", type=Path, metavar="FILE", help="also write a page on the clusters, .html")
+    add("--rank", dest="n_components", type=whole(1), metavar="R", help="components (default: three for each cluster)")
+    _add_run_options(add)
+
+    add = _add_command(commands, "fit", run_fit, data_options(), estimator_options())
+    add("data", type=Path, metavar="DATA", help=_DATA)
+    add("-o", "--output", type=Path, metavar="FILE", help="model file to write, .gwntf")
+    add("--method", choices=sorted(KNOWN), default="GWNTF", help="default: %(default)s")
+    add("--rank", dest="n_components", type=whole(1), metavar="R", help="number of components")
+    add("--clusters", dest="n_clusters", type=whole(1), metavar="K", help="also find this number of clusters")
+    _add_run_options(add)
+
+    add = _add_command(commands, "transform", run_transform, data_options())
+    add("model", type=Path, metavar="MODEL", help="model file, .gwntf")
+    add("data", type=Path, metavar="DATA", help=_DATA)
+    add("-o", "--output", type=Path, metavar="FILE", required=True, help="embedding of every sample, .npy or .csv")
+    add("--predict", action="store_true", help="write the cluster of every sample instead of its embedding")
+
+    add = _add_command(commands, "report", run_report, data_options())
+    add("model", type=Path, metavar="MODEL", help="model file, .gwntf")
+    add("-o", "--output", type=Path, metavar="FILE", required=True, help="page to write, .html")
+    add("--data", type=Path, metavar="DATA", help=_DATA)
+
+    add = _add_command(commands, "info", run_info, data_options())
+    add("file", type=Path, metavar="FILE", help=_DATA)
+
+    add = _add_command(commands, "demo", run_demo)
+    add("-o", "--output", type=Path, metavar="FOLDER", default=Path("demo"), help=_FOLDER)
+
+    add = _add_command(commands, "reproduce", run_reproduce)
+    tables = f"one of {', '.join(known_tables())}, or a path to a TOML file; before any --methods"
+    add("tables", nargs="+", metavar="TABLE", help=tables)
+    add("--runs", type=whole(1), metavar="N", help="runs per method (default: the table's own number)")
+    add("--methods", nargs="+", metavar="METHOD", help="only these methods of the table")
+    add("--engine", choices=BACKENDS, help="where the arithmetic runs")
+    add("--device", help='device of the engine "torch": cpu, cuda or cuda:N')
+    add("--jobs", type=whole(1), metavar="N", help="parallel runs (default: one per core)")
+    add("-o", "--output", type=Path, metavar="FOLDER", default=Path("reproduction"), help=_FOLDER)
+
+    add = _add_command(commands, "completion", partial(_run_completion, parser))
+    add("shell", choices=("bash", "zsh", "fish"))
     return parser
 
 
@@ -140,81 +187,110 @@ def _add_command(
     return command.add_argument
 
 
-def _add_cluster(commands: Any) -> None:
-    add = _add_command(commands, "cluster", run_cluster, data_options(), estimator_options())
-    add("data", type=Path, metavar="DATA", help=_DATA)
-    add("-o", "--output", type=Path, metavar="FILE", help="cluster of every sample, .csv or .npy")
-    clusters = "default: the number of known classes"
-    add("-k", "--clusters", dest="n_clusters", type=whole(1), metavar="K", help=clusters)
-    add("--model", type=Path, metavar="FILE", help="also save the model, .gwntf")
-    add("--report", type=Path, metavar="FILE", help="also write a page on the clusters, .html")
-    rank = "components (default: three for each cluster)"
-    add("--rank", dest="n_components", type=whole(1), metavar="R", help=rank)
-    _add_run_options(add)
-
-
-def _add_fit(commands: Any) -> None:
-    add = _add_command(commands, "fit", run_fit, data_options(), estimator_options())
-    add("data", type=Path, metavar="DATA", help=_DATA)
-    add("-o", "--output", type=Path, metavar="FILE", help="model file to write, .gwntf")
-    add("--method", choices=sorted(KNOWN), default="GWNTF", help="default: %(default)s")
-    add("--rank", dest="n_components", type=whole(1), metavar="R", help="number of components")
-    clusters = "also find this number of clusters"
-    add("--clusters", dest="n_clusters", type=whole(1), metavar="K", help=clusters)
-    _add_run_options(add)
-
-
 def _add_run_options(add: Callable[..., Any]) -> None:
     add("--dry-run", action="store_true", help="print sizes, memory and time; write nothing")
     add("-q", "--quiet", action="store_true", help="no progress bar")
 
 
-def _add_transform(commands: Any) -> None:
-    add = _add_command(commands, "transform", run_transform, data_options())
-    add("model", type=Path, metavar="MODEL", help="model file, .gwntf")
-    add("data", type=Path, metavar="DATA", help=_DATA)
-    embedding = "embedding of every sample, .npy or .csv"
-    add("-o", "--output", type=Path, metavar="FILE", required=True, help=embedding)
-    predict = "write the cluster of every sample instead of its embedding"
-    add("--predict", action="store_true", help=predict)
+def _run_completion(parser: argparse.ArgumentParser, options: Any, _: Output) -> None:
+    """Print a completion script."""
+    if find_spec("shtab") is None:
+        raise MissingLibraryError("completion scripts need shtab: pip install 'gwntf[completion]'")
+    import shtab
+
+    print(shtab.complete(parser, shell=options.shell))
 
 
-def _add_report(commands: Any) -> None:
-    add = _add_command(commands, "report", run_report, data_options())
-    add("model", type=Path, metavar="MODEL", help="model file, .gwntf")
-    add("-o", "--output", type=Path, metavar="FILE", required=True, help="page to write, .html")
-    add("--data", type=Path, metavar="DATA", help=_DATA)
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
-def _add_info(commands: Any) -> None:
-    add = _add_command(commands, "info", run_info, data_options())
-    add("file", type=Path, metavar="FILE", help=_DATA)
+def whole(minimum: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers of at least `minimum`."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < minimum:
+            raise argparse.ArgumentTypeError(f"got {text!r}; expected a whole number of at least {minimum}")
+        return int(text)
+
+    return parse
 
 
-def _add_demo(commands: Any) -> None:
-    add = _add_command(commands, "demo", run_demo)
-    add("-o", "--output", type=Path, metavar="FOLDER", default=Path("demo"), help=_FOLDER)
+def number(text: str) -> float:
+    """Parse a finite number of at least 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"got {text!r}; expected a number of at least 0")
+    return value
 
 
-def _add_reproduce(commands: Any) -> None:
-    add = _add_command(commands, "reproduce", run_reproduce)
-    tables = f"one of {', '.join(known_tables())}, or a path to a TOML file; before any --methods"
-    add("tables", nargs="+", metavar="TABLE", help=tables)
-    add("--runs", type=whole(1), metavar="N", help="runs per method (default: the table's own number)")
-    add("--methods", nargs="+", metavar="METHOD", help="only these methods of the table")
-    add("--engine", choices=BACKENDS, help="where the arithmetic runs")
-    add("--device", help='device of the engine "torch": cpu, cuda or cuda:N')
-    add("--jobs", type=whole(1), metavar="N", help="parallel runs (default: one per core)")
-    add("-o", "--output", type=Path, metavar="FOLDER", default=Path("reproduction"), help=_FOLDER)
+def shape(text: str) -> tuple[int, ...]:
+    """Parse sizes such as 32x32."""
+    if not re.fullmatch(r"[1-9]\d{0,8}(x[1-9]\d{0,8})*", text):
+        raise argparse.ArgumentTypeError(f"got {text!r}; expected sizes as in 32x32")
+    return tuple(int(part) for part in text.split("x"))
 
 
-def _add_completion(commands: Any, parser: argparse.ArgumentParser) -> None:
-    def run(options: Any, _: Output) -> None:
-        if find_spec("shtab") is None:
-            raise MissingLibraryError("completion scripts need shtab: pip install 'gwntf[completion]'")
-        import shtab
+def costs(text: str) -> tuple[str | None, ...]:
+    """Parse one name of a cost for each axis."""
+    return tuple(None if name == "none" else name for name in text.split(","))
 
-        print(shtab.complete(parser, shell=options.shell))
 
-    add = _add_command(commands, "completion", run)
-    add("shell", choices=("bash", "zsh", "fish"))
+def memory_size(text: str) -> int:
+    """Parse a size of memory such as 8G, in bytes."""
+    found = re.fullmatch(r"(\d{1,15})([kmgt]?)b?", text.lower())
+    if not found or not int(found[1]):
+        raise argparse.ArgumentTypeError(f"got {text!r}; expected bytes as in 500M or 8G")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def data_options() -> argparse.ArgumentParser:
+    """Return the options of commands that read data."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--json", action="store_true", help="print one JSON document to standard output")
+    add = parser.add_argument_group("reading data").add_argument
+    add("--key", metavar="NAME", help="which array of .npz, .mat, .h5 or .zarr")
+    add(
+        "--labels",
+        metavar="NAME",
+        help="known classes: a column of .csv or .parquet, an array of .npz, .mat, .h5 or .zarr, a .npy file beside "
+        "a .npy one; in a folder the names of subfolders are used without this option",
+    )
+    add("--sample-shape", type=shape, metavar="AxB", help="fold each row, as 32x32")
+    add("--sample-axis", type=int, default=0, metavar="N", help="axis of the samples, from 0 (default 0)")
+    add("--size", type=shape, metavar="HxW", help="resize images")
+    add("--color", action="store_true", help="keep the colours of images as one more axis")
+    limit = "for one array, as 8G (default: half of all); a larger .npy file is read block by block"
+    add("--max-memory", type=memory_size, metavar="BYTES", help=limit)
+    return parser
+
+
+def estimator_options() -> argparse.ArgumentParser:
+    """Return the options that are parameters of the estimators; those left out keep the defaults of the method."""
+    parser = argparse.ArgumentParser(add_help=False)
+    add = parser.add_argument_group("the model (default: the method's own values)").add_argument
+    names = "ground cost of every axis, samples first: grid, grid2, cosine, euclidean or none"
+    add("--costs", type=costs, metavar="C,C,...", help=names)
+    add("--reg", type=number, metavar="E", help="weight of the entropy")
+    add("--graph-reg", type=number, metavar="MU", help="weight of the graph on the samples")
+    add("--neighbors", dest="n_neighbors", type=whole(1), metavar="P", help="neighbours of a sample in the graph")
+    add("--inner-iter", type=whole(1), metavar="N", help="steps of the samples in each iteration")
+    add("--max-iter", type=whole(1), metavar="N", help="largest number of iterations")
+    add("--tol", type=number, metavar="T", help="relative decrease of the objective at which to stop")
+    add("--n-init", type=whole(1), metavar="N", help="random starts, the best of which is kept")
+    add("--graph-metric", choices=[*GRAPH_METRICS, "auto"])
+    add("--graph-weight", choices=GRAPH_WEIGHTS)
+    add("--init", choices=["random", "nndsvd", "graph"])
+    add("--sample-norm", choices=["l2", "l1", "none"])
+    add("--missing", choices=["error", "ignore"], help="what to do with NaN (default: error)")
+    add = parser.add_argument_group("the run").add_argument
+    add("--engine", choices=ENGINES, help="where the arithmetic runs")
+    add("--device", help='for the engine "torch": cpu, cuda or cuda:N')
+    add("--dtype", choices=["float32", "float64"])
+    seed = "seed of the random start (default 0)"
+    add("--seed", dest="random_state", type=whole(0), default=0, metavar="N", help=seed)
+    resume = "file for the state of the fit; the same command resumes from it after an interruption"
+    add("--checkpoint", metavar="FILE", help=resume)
+    return parser

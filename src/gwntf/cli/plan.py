@@ -13,8 +13,7 @@ from gwntf.cli.output import Output, format_duration, format_shape
 from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
 from gwntf.readers import format_bytes
 
-_ENTRIES = 2_000_000
-"""Entries of the samples that are tried: about a second of work."""
+_ENTRIES = 2_000_000  # entries of the samples that are tried: about a second of work
 
 _ITERATIONS = 3
 _MIN_SAMPLES, _WARM_UP_SAMPLES = 40, 1000
@@ -34,7 +33,8 @@ def print_plan(output: Output, model: Any, X: Any, *, labelled: bool) -> None:
         once, each = _time_fit(model, part, labelled)
         after = _peak_memory()
     growth, iterations = n_samples / tried, model.max_iter * model.n_init
-    quadratic = _transports_samples(model, n_samples)
+    costs = getattr(model, "costs", [None])  # a cost between samples visits all pairs of them
+    quadratic = n_samples <= SAMPLE_MODE_LIMIT if costs == "auto" else costs[0] is not None
     seconds = growth * once + (growth**2 if quadratic else growth) * each * iterations
     memory = None if before is None or after is None else int(before + growth * (after - before))
     name, rank = type(model).__name__, model.n_components
@@ -72,14 +72,6 @@ def _time_fit(model: Any, part: Any, labelled: bool) -> tuple[float, float]:
     total = time.perf_counter() - start
     each = (marks[-1] - marks[0]) / (len(marks) - 1)
     return max(0.0, total - each * len(marks)), each
-
-
-def _transports_samples(model: Any, n_samples: int) -> bool:
-    """Whether the loss transports mass between samples, so that an iteration visits all pairs of them."""
-    costs = getattr(model, "costs", None)
-    if isinstance(costs, str):
-        return n_samples <= SAMPLE_MODE_LIMIT
-    return costs is not None and costs[0] is not None
 
 
 def _peak_memory() -> int | None:

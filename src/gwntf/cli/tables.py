@@ -17,8 +17,7 @@ from gwntf.io import atomic_path
 from gwntf.plots import overview, require_matplotlib
 from gwntf.reports import summary_chart, table_report
 
-_SHOWN = "GWNTF, tuned"
-"""Method of the demo whose model is drawn."""
+_SHOWN = "GWNTF, tuned"  # method of the demo whose model is drawn
 
 
 def run_reproduce(options: Any, _: Any) -> None:
@@ -31,7 +30,16 @@ def run_reproduce(options: Any, _: Any) -> None:
     cache, where = options.output / "cache", {"engine": options.engine, "device": options.device}
     for table in tables:
         summary = run_and_print(table, cache, runs=options.runs, jobs=options.jobs, **where)
-        write_summary(summary, options.output, first_pictures(table, cache, **where))
+        for suffix, text in (
+            ("json", json.dumps(summary.to_json(), indent=1) + "\n"),
+            ("md", f"# {table.title}\n\n{summary.legend}\n\n{summary.to_markdown()}"),
+            ("html", table_report(summary, first_pictures(table, cache, **where))),
+        ):
+            target = options.output / f"{table.name}.{suffix}"
+            write_text(target, text)
+            print(f"written: {target}")
+        with atomic_path(options.output / f"{table.name}.png") as path:
+            summary_chart(summary).savefig(path, dpi=100)
         print()
 
 
@@ -64,17 +72,3 @@ def run_and_print(table: Table, cache: Path, *, runs: int | None = None, **where
         summary = summarise(table, run_table(table, runs=runs, cache=cache, on_result=update, **where))
     print(f"\n{table.title}. {summary.legend}\n\n{summary.to_text()}")
     return summary
-
-
-def write_summary(summary: TableSummary, folder: Path, pictures: Any) -> None:
-    """Write a table as JSON, Markdown, HTML and a chart."""
-    for suffix, text in (
-        ("json", json.dumps(summary.to_json(), indent=1) + "\n"),
-        ("md", f"# {summary.table.title}\n\n{summary.legend}\n\n{summary.to_markdown()}"),
-        ("html", table_report(summary, pictures)),
-    ):
-        target = folder / f"{summary.table.name}.{suffix}"
-        write_text(target, text)
-        print(f"written: {target}")
-    with atomic_path(folder / f"{summary.table.name}.png") as path:
-        summary_chart(summary).savefig(path, dpi=100)

@@ -1,18 +1,26 @@
 """The data of a fit: blocks of samples, where they are, and the algebra between them and the factors.
 
 May import `backends` and `core`. Start with `block`, what every block can do; `dense` and `sparse` are the two kinds of
-block. `blocks` says where blocks are and who runs a function of one block: `InMemory` there, `stream` for sources that
+block. `blocks` says where blocks are and where functions of one block run: `InMemory` there, `stream` for sources that
 are larger than memory, `dask` for a cluster. `tensor` is what the rest of the library sees, `inputs` makes it from what
 a user gives, `checks` says what entries are allowed.
 """
 
-from gwntf.data.algebra import fold, khatri_rao, other_mode_product, reconstruct, unfold
+from gwntf.data.algebra import (
+    KruskalRows,
+    as_factors,
+    fold,
+    khatri_rao,
+    other_mode_product,
+    reconstruct,
+    to_simplex,
+    unfold,
+)
 from gwntf.data.block import Block, Looked, Products, Sums, Swept, Tile, mode_product
 from gwntf.data.blocks import Blocks, Kept, Parts
 from gwntf.data.checks import as_real_array, check_sample_shape, check_unscaled
-from gwntf.data.factors import KruskalRows, as_factors, to_simplex
 from gwntf.data.inputs import as_data, as_dense_block, masked_to_nan
-from gwntf.data.partition import even_pieces, pieces
+from gwntf.data.partition import pieces
 from gwntf.data.tensor import DataTensor
 
 __all__ = [
@@ -33,7 +41,6 @@ __all__ = [
     "as_real_array",
     "check_sample_shape",
     "check_unscaled",
-    "even_pieces",
     "fold",
     "khatri_rao",
     "masked_to_nan",

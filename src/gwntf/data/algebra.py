@@ -1,14 +1,19 @@
-"""Tensor algebra for any order N >= 2, written so that NumPy arrays and torch tensors both fit.
+"""Tensor algebra and CP factors for any order N >= 2, for NumPy arrays and torch tensors.
 
 Axis 0 holds the samples and is usually by far the longest. A matricised tensor times a Khatri-Rao product (MTTKRP) is
 formed in two ways: for the samples as X_(1) A(-1), and for every other mode from X_(1)' A(1), which is as small as one
-sample times the rank. Both are sums over blocks of the tensor, so that a tensor need never be there as a whole.
+sample times the rank. Both are sums over blocks of the tensor, so that a tensor need never be in memory as a whole.
 """
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
-from gwntf.core import Array
+import numpy as np
+
+from gwntf.core import Array, FloatArray, InputError
+from gwntf.data.checks import as_real_array
 
 
 def split_shape(shape: Sequence[int], mode: int) -> tuple[int, int, int]:
@@ -42,11 +47,6 @@ def reconstruct(factors: Sequence[Array]) -> Array:
     return (first @ khatri_rao(rest).T).reshape(*(factor.shape[0] for factor in factors))
 
 
-def other_mode_products(partial: Array, factors: Sequence[Array]) -> list[Array]:
-    """Return X_(n) A(-n) for every n but the first, given X_(1)' A(1)."""
-    return [other_mode_product(partial, factors, mode) for mode in range(1, len(factors))]
-
-
 def other_mode_product(partial: Array, factors: Sequence[Array], mode: int) -> Array:
     """Return X_(n) A(-n) for one n but the first, given X_(1)' A(1): other modes are contracted column by column."""
     rank = partial.shape[-1]
@@ -60,3 +60,47 @@ def other_mode_product(partial: Array, factors: Sequence[Array], mode: int) -> A
         shape = [factors[m].shape[0] for m in range(1, len(factors)) if m < other or m == mode]
         partial = partial.reshape(*shape, rank)
     return partial
+
+
+def as_factors(factors: Any, shape: Sequence[int], rank: int, *, name: str = "init") -> list[FloatArray]:
+    """Check given factors: one nonnegative (I_n, R) matrix per mode, no column empty."""
+    if not isinstance(factors, Sequence) or len(factors) != len(shape):
+        count = len(factors) if isinstance(factors, Sequence) else type(factors).__name__
+        raise InputError(name, str(count), f"a sequence of {len(shape)} factors, one per axis of X")
+    checked: list[FloatArray] = []
+    for mode, (factor, length) in enumerate(zip(factors, shape, strict=True)):
+        label = f"{name}[{mode}]"
+        matrix = as_real_array(factor, label).astype(np.float64)
+        if matrix.shape != (length, rank):
+            raise InputError(label, f"shape {matrix.shape}", f"shape {(length, rank)}")
+        if not np.isfinite(matrix).all() or matrix.min() < 0:
+            raise InputError(label, "negative or non-finite entries", "finite nonnegative numbers")
+        empty = np.flatnonzero(matrix.sum(axis=0) == 0)
+        if empty.size:
+            raise InputError(label, f"only zeros in column {empty[0]}", "a positive sum in every column")
+        checked.append(matrix)
+    return checked
+
+
+def to_simplex(factors: Sequence[FloatArray]) -> list[FloatArray]:
+    """Make the columns of every factor but the first sum to one; all scale moves to the samples."""
+    samples, *rest = factors
+    for factor in rest:
+        samples = samples * factor.sum(axis=0)
+    return [samples, *(factor / factor.sum(axis=0) for factor in rest)]
+
+
+class KruskalRows:
+    """The model of factors, of which blocks of samples are formed on demand."""
+
+    def __init__(self, factors: Sequence[Array]) -> None:
+        self.factors = list(factors)
+
+    @cached_property
+    def _others(self) -> Array:
+        return khatri_rao(self.factors[1:])
+
+    def __getitem__(self, rows: slice, /) -> Array:
+        """Return a block of samples."""
+        block = self.factors[0][rows] @ self._others.T
+        return block.reshape(block.shape[0], *(factor.shape[0] for factor in self.factors[1:]))

@@ -15,9 +15,8 @@ from scipy.sparse import csr_array
 
 from gwntf.backends import Backend
 from gwntf.core import Array, FloatArray
-from gwntf.data.algebra import other_mode_product
+from gwntf.data.algebra import KruskalRows, other_mode_product
 from gwntf.data.checks import Summary
-from gwntf.data.factors import KruskalRows
 
 
 class Sums(dict[Any, Any]):
@@ -28,6 +27,10 @@ class Sums(dict[Any, Any]):
 
     def __sizeof__(self) -> int:
         return sum(getattr(value, "nbytes", 0) or value.__sizeof__() for value in self.values())
+
+    def map(self, function: Callable[[Array], Any]) -> Sums:
+        """Apply a function to every array, in order."""
+        return Sums({name: v.map(function) if isinstance(v, Sums) else function(v) for name, v in self.items()})
 
 
 Products: TypeAlias = Sums
@@ -166,8 +169,15 @@ class Block(Protocol):
     def columns(self) -> Any:
         """Return X_(1) by its columns, a `columns.ColumnBlock`; the block has all samples."""
 
-    def split_columns(self, parts: Sequence[slice]) -> list[Any]:
-        """Return the part of X_(1) in every slice of its columns, for `columns`."""
+    def column_part(self, columns: slice) -> Self:
+        """Return what these samples have in some columns of X_(1), on the host."""
+
+    @staticmethod
+    def join_columns(parts: Sequence[Any], slices: Sequence[slice], first: int, backend: Backend, /) -> Any:
+        """Join what all blocks have in some columns, which begin with the column `first`, to a `columns.ColumnBlock`.
+
+        Block k has the samples ``slices[k]``.
+        """
 
     # --- one pass of a fit ---
 

@@ -1,17 +1,16 @@
-"""Where blocks of samples are, and who runs a function of one block: here, in a stream, or on workers.
+"""Where blocks of samples are, and where functions of one block run: in this process, in a stream, or on workers.
 
-`Blocks` is all that the rest of the library knows of that. Functions handed to it are functions of modules, methods of
-picklable objects or `functools.partial` of such, and take the backend from the block, so that they can run anywhere.
+The rest of the library uses `Blocks` alone. Functions passed to it are functions of modules, methods of picklable
+objects or `functools.partial` of such, and take the backend from the block, so that they can run anywhere.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from operator import methodcaller
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,19 +28,13 @@ Wanted: TypeAlias = Sequence[dict[int, NDArray[np.intp]]]
 """For every block, which rows it needs of which other blocks."""
 
 
-class State(Protocol):
-    """What a block keeps from one pass to the next, such as warm starts."""
-
-    def on(self, backend: Backend) -> State:
-        """Return a copy on a backend, or on the host if that is NumPy's."""
-
-
 class Kept(NamedTuple):
     """What belongs to a block between two passes."""
 
     rows: Array  # (n, R) array: A(1) of its samples
-    own: Array | None = None  # (n, R) array: What the next step of these rows needs
-    # What the next pass over the block starts from. A pass in this process may write into it.
+    own: Any = None  # (n, R) array: What the next step of these rows needs, or None
+    # What the next pass over the block starts from, with a method `on(backend)` that returns a copy on a backend. A
+    # pass in this process may write into it.
     state: Any = None
 
     def on(self, backend: Backend) -> Kept:
@@ -65,7 +58,7 @@ class Blocks(ABC):
     def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
         """Give ``function(block, *(argument[k] for argument in arguments))`` for every block k, in order.
 
-        Few results are held at a time, so that they may be large.
+        Few results are in memory at a time, so that they may be large.
         """
 
     @abstractmethod
@@ -186,34 +179,14 @@ def _kept_and_sums(found: Iterator[tuple[Any, Any]]) -> tuple[list[Any], Any]:
     return kept, total
 
 
-@dataclass(frozen=True, eq=False)
 class InMemory(LocalBlocks):
     """One block with all samples."""
 
-    block: Block
-
-    @property
-    def recordable(self) -> bool:  # type: ignore[override]
-        """Dense data are all on the device."""
-        return not self.block.sparse
-
-    @property
-    def sparse(self) -> bool:  # type: ignore[override]
-        return self.block.sparse
-
-    @property
-    def dense_block(self) -> DenseBlock | None:  # type: ignore[override]
-        """The block, if it is dense."""
-        return None if self.block.sparse else cast(DenseBlock, self.block)
-
-    @property
-    def backend(self) -> Backend:  # type: ignore[override]
-        return self.block.backend
-
-    @property
-    def slices(self) -> Sequence[slice]:  # type: ignore[override]
-        """All samples."""
-        return [slice(0, self.block.shape[0])]
+    def __init__(self, block: Block) -> None:
+        self.block, self.backend, self.sparse = block, block.backend, block.sparse
+        self.slices = [slice(0, block.shape[0])]
+        self.recordable = not block.sparse  # dense data are all on the device
+        self.dense_block = None if block.sparse else cast(DenseBlock, block)
 
     def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
         yield function(self.block, *(argument[0] for argument in arguments))

@@ -15,7 +15,7 @@ FINITE = "finite nonnegative numbers"
 
 
 class Summary(NamedTuple):
-    """What there is in a block."""
+    """Extremes and counts of the entries of a block."""
 
     tops: Array  # Largest entry of every sample, zero if it has none
     smallest: float  # Smallest entry
@@ -93,17 +93,6 @@ def check_range(tops: Array, dtype: Any, *, every: bool, name: str = "X") -> Non
     Numbers below the smallest normal number have lost digits, or are zero. Beside a larger entry that is a rounding
     error like any other, so only samples are refused that have nothing else, if `every` sample is to be scaled by its
     own norm, and else only data that have nothing else.
-
-    Parameters
-    ----------
-    tops : (n_samples,) array of any backend
-        In the number type in which the data were given.
-    dtype : NumPy dtype
-        In which they will be worked with.
-    every : bool
-        Whether every sample counts for itself.
-    name : str
-        Name of the argument.
     """
     info = np.finfo(dtype)
     top, least, most = float(tops.max()), float(info.smallest_normal), float(info.max)
@@ -122,14 +111,8 @@ def check_range(tops: Array, dtype: Any, *, every: bool, name: str = "X") -> Non
 def check_unscaled(dtype: Any, largest: float, mass: float, degrees: tuple[int, int]) -> None:
     """Check data whose samples are not scaled: a number type must hold the powers of them that the objective takes.
 
-    Parameters
-    ----------
-    dtype : NumPy dtype
-        In which they are worked with.
-    largest, mass : float
-        Their largest entry, and their sum.
-    degrees : (int, int)
-        Powers of the one that must be a normal number with digits to spare, and of the other that must be finite.
+    `degrees` are the power of the largest entry that must be a normal number with digits to spare, and the power of the
+    sum of all entries that must be finite.
     """
     info = np.finfo(dtype)
     least = (float(info.smallest_normal) / float(info.eps)) ** (1 / degrees[0])

@@ -10,15 +10,13 @@ from operator import add
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gwntf.backends import Backend, get_backend
 from gwntf.core import Array, FloatArray
-from gwntf.data.algebra import khatri_rao, unfold
+from gwntf.data.algebra import KruskalRows, khatri_rao, unfold
 from gwntf.data.block import Look, Products, Sums, Swept, Tile
 from gwntf.data.checks import Summary
-from gwntf.data.columns import DenseColumns, DensePart
-from gwntf.data.factors import KruskalRows
+from gwntf.data.columns import DenseColumns
 from gwntf.data.partition import even_tiles, pieces, sample_tiles
 
 _WIDE_ENTRIES = 2**21
@@ -132,20 +130,16 @@ class DenseBlock:
         return xp.sum(self.backend.asarray(self.rows), axis=1, dtype=xp.float64)
 
     def norms(self, power: int) -> Array:
-        """Norm of every sample in float64, as if the missing entries were like those observed.
-
-        A sample thus does not grow because less of it was seen. Squares are taken without overflow.
-        """
         xp = self.backend.xp
 
         def visit(tile: slice) -> Array:
             rows = xp.astype(self.rows[tile], xp.float64)
-            largest = xp.max(rows, axis=1)
+            largest = xp.max(rows, axis=1)  # squares of what it divides do not overflow
             rows = rows / xp.where(largest > 0, largest, xp.ones_like(largest))[:, None]
             return largest * xp.sum(rows**power, axis=1) ** (1 / power)
 
         norms = self._joined(visit, self._tiles())
-        if self.seen is not None:
+        if self.seen is not None:  # so that a sample does not grow because less of it was seen
             norms = norms / (xp.sum(self.seen, axis=1, dtype=xp.float64) / self.seen.shape[1]) ** (1 / power)
         return norms
 
@@ -189,9 +183,8 @@ class DenseBlock:
         self.backend.map(visit, self._tiles())
         return filled
 
-    def host_rows(self) -> NDArray[Any]:
-        rows: NDArray[Any] = self.host.rows
-        return rows
+    def host_rows(self) -> Any:
+        return self.host.rows
 
     def wide_rows(self) -> Iterator[tuple[slice, FloatArray]]:
         rows = self.host_rows()
@@ -204,11 +197,18 @@ class DenseBlock:
     def columns(self) -> DenseColumns:
         return DenseColumns(self.rows, self.seen, self.backend)
 
-    def split_columns(self, parts: Sequence[slice]) -> list[DensePart]:
+    def column_part(self, columns: slice) -> DenseBlock:
         rows, seen = self.host.rows, self.host.seen
-        return [
-            DensePart(np.ascontiguousarray(rows[:, part]), None if seen is None else seen[:, part]) for part in parts
-        ]
+        return DenseBlock(np.ascontiguousarray(rows[:, columns]), None if seen is None else seen[:, columns])
+
+    @staticmethod
+    def join_columns(parts: Sequence[DenseBlock], _: Sequence[slice], first: int, backend: Backend, /) -> DenseColumns:
+        observed = None
+        if any(part.observed is not None for part in parts):
+            masks = [np.ones(p.values.shape, np.bool_) if p.observed is None else p.observed for p in parts]
+            observed = backend.asarray(np.concatenate(masks))
+        values = backend.asarray(np.concatenate([part.values for part in parts]))
+        return DenseColumns(values, observed, backend, first)
 
     def sweep(
         self,

@@ -29,7 +29,7 @@ class Fibers:
     # Tuple of array of shape (F,): Where the fibers lie on every axis, arrays of the backend; None on their own axis
     places: tuple[Array | None, ...]
     shape: tuple[int, ...]  # Of the samples
-    backend: Backend  # Who computes with them
+    backend: Backend  # Of the computations
 
     @property
     def count(self) -> int:
@@ -82,21 +82,10 @@ class Fibers:
         """Sum rows, one per fiber, over the fibers that share their place on another mode."""
         return self.backend.sum_by(rows, self.places[mode], self.shape[mode])
 
-    def by_sample(self, values: Array) -> Array:
-        """Sum numbers, one per fiber, over the fibers of each sample, in float64."""
-        return self.spread(values[:, None], 0)[:, 0]
-
     def products(self, factors: Sequence[Array], own: Array, across: Array) -> Products:
         """R_(k) A(-k) for every k, of an array R that vanishes off these fibers.
 
-        Parameters
-        ----------
-        factors : sequence of arrays
-            A(1), ..., A(N).
-        own : (I_n, R) array
-            R_(n) A(-n), for the mode of the fibers.
-        across : (F, R) array
-            The fibers times A(n).
+        `own` is R_(n) A(-n) for the mode of the fibers, and `across`, (F, R), the fibers times A(n).
         """
         found = Sums({self.mode: own})
         for mode in range(len(factors)):

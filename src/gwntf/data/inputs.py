@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -14,15 +14,7 @@ from gwntf.core import InputError
 from gwntf.data.blocks import Blocks, InMemory
 from gwntf.data.checks import as_real_array, check_entries, check_kind, check_range, check_shape
 from gwntf.data.dense import DenseBlock
-from gwntf.data.sources import (
-    check_dtype,
-    check_source,
-    file_state,
-    fit_dtype,
-    is_source,
-    is_sparse,
-    whole_or_source,
-)
+from gwntf.data.sources import check_dtype, check_source, file_state, fit_dtype, is_small, is_source, is_sparse, read
 from gwntf.data.sparse import sparse_block
 from gwntf.data.stream import Streamed
 from gwntf.data.tensor import DataTensor
@@ -49,7 +41,7 @@ def as_data(
     X : array-like, sparse array, memmap, zarr array, Dask array or DataTensor
         Nonnegative, samples first. A tensor that was checked is returned as it is.
     backend : Backend, optional
-        Who will work with it; NumPy by default.
+        Backend of the computations; NumPy by default.
     missing : {"error", "ignore"}
         Whether NaN, or the mask of a masked array, is an error or says that an entry was not observed.
     dtype : optional
@@ -61,27 +53,24 @@ def as_data(
     as_array : callable, optional
         Turns a host array-like into an array of real numbers; by default NumPy does.
     cluster : Cluster, optional
-        Whose workers read a source.
+        Its workers read a source.
     """
     if isinstance(X, DataTensor):
         return X
     backend = backend or get_backend("numpy")
     finish = partial(_checked, missing=missing, scaled=scaled, name=name)
+    if is_source(X):
+        check_source(X)
+        kind = fit_dtype(X.dtype, dtype)
+        seen = check_dtype(X.dtype, kind)
+        if cluster is not None:
+            return finish(cluster.read(X, seen), X.shape, seen, kind)
+        if not is_small(X, kind):
+            return finish(Streamed(X, backend, seen, kind, written=file_state(X)), X.shape, seen, kind)
+        X = read(X, slice(None))
     if is_sparse(X):
         block = sparse_block(X, backend)
         return finish(InMemory(block), block.shape, block.dtype, fit_dtype(block.dtype, dtype))
-    if cluster is not None and is_source(X):
-        check_source(X)
-        kind = fit_dtype(X.dtype, dtype)
-        blocks: Blocks = cluster.read(X, check_dtype(X.dtype, kind))
-        return finish(blocks, X.shape, check_dtype(X.dtype, kind), kind)
-    X, streamed = whole_or_source(X, dtype)
-    if streamed:
-        kind = fit_dtype(X.dtype, dtype)
-        seen = check_dtype(X.dtype, kind)
-        return finish(Streamed(X, backend, seen, kind, written=file_state(X)), X.shape, seen, kind)
-    if is_sparse(X):  # a Dask array of sparse chunks that was small
-        return as_data(X, backend, missing=missing, dtype=dtype, scaled=scaled, name=name)
     values = _as_floats(X, backend, missing, dtype, name, as_array)
     own = backend.dtype(values)
     return finish(InMemory(DenseBlock(values, None, backend)), values.shape, own, np.dtype(dtype or own))
@@ -90,26 +79,16 @@ def as_data(
 def as_dense_block(X: Any, *, missing: str = "error", dtype: Any = None, name: str = "X") -> DenseBlock:
     """Check X as `as_data` does and return all of it, dense and in memory, in NumPy arrays."""
     host = as_real_array(masked_to_nan(to_host(X), name=name, missing=missing), name)
-    block = as_data(host, missing=missing, dtype=dtype, name=name).dense_block
-    if block is None:
-        raise RuntimeError("an array that is not in memory")
-    return block
+    return cast(DenseBlock, as_data(host, missing=missing, dtype=dtype, name=name).dense_block)
 
 
 def _checked(
-    blocks: Blocks,
-    shape: Sequence[int],
-    own: np.dtype[Any],
-    dtype: np.dtype[Any],
-    *,
-    missing: str,
-    scaled: bool,
-    name: str,
+    blocks: Blocks, shape: Sequence[int], own: Any, dtype: np.dtype[Any], *, missing: str, scaled: bool, name: str
 ) -> DataTensor:
     """Check all entries in their own number type, then convert them; NaN becomes "not observed"."""
     found = blocks.map(methodcaller("summary"))
     complete = check_entries(found, blocks.slices, missing, name=name)
-    check_range(np.concatenate([_on_host(block.tops) for block in found]), dtype, every=scaled, name=name)
+    check_range(np.concatenate([to_host(block.tops) for block in found]), dtype, every=scaled, name=name)
     if own != dtype:
         blocks = blocks.converted(dtype)
     if not complete:
@@ -133,10 +112,6 @@ def _as_floats(
     whole = array.dtype.kind in "iub"
     kind = fit_dtype(array.dtype, dtype if whole else None)
     return backend.asarray(np.ascontiguousarray(array, dtype=kind))
-
-
-def _on_host(values: Any) -> Any:
-    return to_host(values)
 
 
 def masked_to_nan(X: Any, *, name: str = "X", missing: str = "error") -> Any:

@@ -22,13 +22,13 @@ from gwntf.data.partition import pieces
 from gwntf.data.sparse import sparse_block
 
 BLOCK_BYTES = 2**24
-"""Bytes of a block of samples in the number type of the fit; about three of them are held at a time.
+"""Bytes of a block of samples in the number type of the fit; about three of them are in memory at a time.
 
-Larger ones are slower on a CPU: memory of more than 32 MB is given back and asked for again from block to block.
+Larger ones are slower on a CPU: memory of more than 32 MB is released and allocated again from block to block.
 """
 
 WHOLE_BYTES = 2**26
-"""Data of no more than this are read and taken as an array."""
+"""Sources of at most so many bytes are read as a whole."""
 
 _MOST = 32
 """Blocks that one chunk of the source may fill: it is read whole, whatever part of it is wanted."""
@@ -65,7 +65,7 @@ def _is_of(module: str, name: str, X: Any) -> bool:
 
 
 def fit_dtype(own: np.dtype[Any], dtype: Any) -> np.dtype[Any]:
-    """Return the number type of a fit: the one asked for, else that of X if it is a floating one, else float64."""
+    """Return the number type of a fit: the given one, else that of X if it is a floating one, else float64."""
     own = own.newbyteorder("=")
     keep = own in (np.float32, np.float64)
     return np.dtype(dtype if dtype is not None else (own if keep else np.float64))
@@ -84,18 +84,9 @@ def check_source(X: Any) -> None:
     check_kind(X.dtype)
 
 
-def whole_or_source(X: Any, dtype: Any = None) -> tuple[Any, bool]:
-    """Return an array to be taken as it is, and False; or a source that is read in blocks, and True.
-
-    A source of at most `WHOLE_BYTES`, or of a single block, is read.
-    """
-    if not is_source(X):
-        return X, False
-    check_source(X)
-    kind = fit_dtype(X.dtype, dtype)
-    if len(source_slices(X, kind, BLOCK_BYTES)) > 1 and kind.itemsize * math.prod(X.shape) > WHOLE_BYTES:
-        return X, True
-    return read(X, slice(None)), False
+def is_small(X: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether a source has at most `WHOLE_BYTES` in a number type, or a single block: it is read as a whole."""
+    return len(source_slices(X, dtype, BLOCK_BYTES)) <= 1 or dtype.itemsize * math.prod(X.shape) <= WHOLE_BYTES
 
 
 def source_slices(X: Any, dtype: np.dtype[Any], size: int) -> list[slice]:

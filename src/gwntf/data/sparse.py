@@ -12,22 +12,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import add
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from gwntf.backends import Backend, get_backend
 from gwntf.core import Array, FloatArray, InputError
+from gwntf.data.algebra import KruskalRows
 from gwntf.data.block import Look, Products, Sums, Swept, Tile, mode_product
 from gwntf.data.checks import Summary, check_kind, check_shape
 from gwntf.data.dense import DenseBlock
-from gwntf.data.factors import KruskalRows
 from gwntf.data.fibers import Fibers, Places, changes, find_fibers
 from gwntf.data.partition import even_pieces, pieces, sample_tiles
 
 _TOGETHER, _FEWEST = 32, 128
-"""Tiles whose results are held before they are added up, and fibers that a transported tile has at least."""
+"""Tiles whose results are kept before they are added up, and fibers that a transported tile has at least."""
 
 _ENTRIES = 2**20
 """Entries whose products with the factors are formed at a time where it is done once."""
@@ -43,7 +43,7 @@ class SparseBlock:
     places: Places
     values: FloatArray  # (nnz,) array: Finite and positive, on the host
     shape: tuple[int, ...]  # Samples first
-    backend: Backend = field(default_factory=lambda: get_backend("numpy"))  # Who computes with it
+    backend: Backend = field(default_factory=lambda: get_backend("numpy"))  # Of the computations
     complete: bool = True  # Nothing is ever missing
 
     def __reduce__(self) -> tuple[type[SparseBlock], tuple[Any, ...]]:
@@ -144,18 +144,17 @@ class SparseBlock:
         for part in pieces(self.values.size, _ENTRIES):
             values = self.values[part].astype(np.float64) / unit
             rows = reduce(
-                np.multiply,
-                (factor[places] for factor, places in zip(factors, self.places[:, part], strict=True)),
+                np.multiply, (factor[places] for factor, places in zip(factors, self.places[:, part], strict=True))
             )
             square, cross = square + float(values @ values), cross + float(values @ rows.sum(axis=1))
         model_square = float(reduce(np.multiply, (factor.T @ factor for factor in factors)).sum())
         return unit * math.sqrt(max(square - 2 * cross + model_square, 0.0)), unit * math.sqrt(square)
 
     def filled(self, model: KruskalRows) -> Array:  # noqa: ARG002
+        """Refuse: nothing is missing, and the result would be dense."""
         raise InputError("X", "a sparse array, whose entries all count as observed", "a dense array")
 
     def host_rows(self) -> csr_array:
-        """Refuse: nothing is missing, and the answer would be dense."""
         wide = _flat(self.places[1:], self.shape[1:])
         size = (self.shape[0], math.prod(self.shape[1:]))
         return csr_array((self.values, (self.places[0], wide)), shape=size)
@@ -170,10 +169,18 @@ class SparseBlock:
     def columns(self) -> SparseBlock:
         return self
 
-    def split_columns(self, parts: Sequence[slice]) -> list[SparsePart]:
+    def column_part(self, columns: slice) -> SparseBlock:
         flat = _flat(self.places[1:], self.shape[1:])
-        inside = [(flat >= part.start) & (flat < part.stop) for part in parts]
-        return [SparsePart(self.places[:, mask], self.values[mask], self.shape[1:]) for mask in inside]
+        inside = (flat >= columns.start) & (flat < columns.stop)
+        return SparseBlock(self.places[:, inside], self.values[inside], self.shape)
+
+    @staticmethod
+    def join_columns(parts: Sequence[SparseBlock], slices: Sequence[slice], _: int, backend: Backend, /) -> SparseBlock:
+        inner = parts[0].shape[1:]
+        starts = [np.array([[part.start], *[[0]] * len(inner)]) for part in slices]
+        places = np.concatenate([p.places + start for p, start in zip(parts, starts, strict=True)], axis=1)
+        values = np.concatenate([part.values for part in parts])
+        return SparseBlock(places, values, (slices[-1].stop, *inner), backend)
 
     def sweep(
         self,
@@ -187,16 +194,10 @@ class SparseBlock:
         zeros: bool = True,
     ) -> Swept:
         """Compare nonzero fibers, nonzero entries, or all entries of some samples at a time."""
-        factors = [a, *rest]
-        if modes:
-            return self._joined([self._by_fibers(look, factors, mode) for mode in modes])
-        if zeros:
-            return self._by_samples(look, factors, rows, sums)
-        return self._by_entries(look, factors)
-
-    def _joined(self, found: Sequence[Swept]) -> Swept:
-        """Join what was found along several modes."""
-        concat = self.backend.xp.concat
+        factors, concat = [a, *rest], self.backend.xp.concat
+        if not modes:
+            return self._by_samples(look, factors, rows, sums) if zeros else self._by_entries(look, factors)
+        found = [self._by_fibers(look, factors, mode) for mode in modes]
         return Swept(
             concat([part.costs for part in found]),
             [reduce(add, (part.rows[0] for part in found))],
@@ -247,11 +248,7 @@ class SparseBlock:
         return self._collected(fibers, factors, visit, step)
 
     def _collected(
-        self,
-        fibers: Fibers,
-        factors: Sequence[Array],
-        visit: Callable[[slice], tuple[Array, ...]],
-        step: int,
+        self, fibers: Fibers, factors: Sequence[Array], visit: Callable[[slice], tuple[Array, ...]], step: int
     ) -> Swept:
         """Visit tiles of equal size, since small ones are slow, some at a time; add up what they find.
 
@@ -279,14 +276,11 @@ class SparseBlock:
             dense = DenseBlock(values, None, self.backend)
             found.append(dense.sweep(look, a[tile], rest, rows=rows, sums=sums))
         totals = [
-            reduce(add, (self._by_mode(part, factors) for part in parts))
+            reduce(add, (Sums({m: mode_product(part, factors, m) for m in range(1, len(factors))}) for part in parts))
             for parts in zip(*(part.sums for part in found), strict=True)
         ]
         own = [xp.concat(list(parts)) for parts in zip(*(part.rows for part in found), strict=True)]
         return Swept(xp.concat([part.costs for part in found], axis=1), own, totals)
-
-    def _by_mode(self, products: Products, factors: Sequence[Array]) -> Products:
-        return Sums({mode: mode_product(products, factors, mode) for mode in range(1, len(factors))})
 
     def row_product(self, rest: Sequence[Array]) -> Array:
         return self.own_fibers.product([rest[0], *rest], 0)
@@ -303,28 +297,6 @@ class SparseBlock:
 
     def fiber_count(self, mode: int) -> int:
         return self.fibers(mode).count
-
-
-class SparsePart(NamedTuple):
-    """What one block of samples has in some columns of X_(1): places and values of the nonzero entries."""
-
-    places: Places
-    values: FloatArray
-    sample_shape: tuple[int, ...]
-
-    @staticmethod
-    def join(
-        parts: Sequence[SparsePart],
-        slices: Sequence[slice],
-        first: int,  # noqa: ARG004
-        backend: Backend,
-    ) -> SparseBlock:
-        """Return columns from the parts of all blocks of samples; see `columns.join_columns`."""
-        inner = parts[0].sample_shape
-        starts = [np.array([[part.start], *[[0]] * len(inner)]) for part in slices]
-        places = np.concatenate([p.places + start for p, start in zip(parts, starts, strict=True)], axis=1)
-        values = np.concatenate([part.values for part in parts])
-        return SparseBlock(places, values, (slices[-1].stop, *inner), backend)
 
 
 def sparse_block(X: Any, backend: Backend) -> SparseBlock:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from gwntf.core import DataError
 from gwntf.data import sources
 from gwntf.data.block import Block
 from gwntf.data.blocks import LocalBlocks
-from gwntf.data.columns import ColumnBlock, StoredColumns, join_columns
+from gwntf.data.columns import ColumnBlock, StoredColumns
 from gwntf.data.sources import as_block, file_state, source_slices
+from gwntf.data.sparse import SparseBlock
 
 _LARGE, _LARGE_ENTRIES = 4, 2**22
 """How much larger blocks are for backends that take more entries than this at a time, as those of GPUs do."""
@@ -49,7 +51,6 @@ class Streamed(LocalBlocks):
         return source_slices(self.source, self.fit_dtype, sources.BLOCK_BYTES * (_LARGE if large else 1))
 
     def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
-        """Apply a function to one block after the other, on the calling thread."""
         with ThreadPoolExecutor(1, thread_name_prefix="gwntf-read") as reader:
             coming = reader.submit(self._ready, 0)
             for k in range(len(self.slices)):
@@ -57,45 +58,41 @@ class Streamed(LocalBlocks):
                 if k + 1 < len(self.slices):
                     coming = reader.submit(self._ready, k + 1)
                 found = function(block, *(argument[k] for argument in arguments))
-                del block  # or it would be held beside the next one
+                del block  # or it would stay in memory beside the next one
                 yield found
 
     def _ready(self, k: int) -> Block:
         """Read a block, bring it to the backend and prepare it."""
-        self._check_unchanged()  # reading a mapped file that has become shorter would end the process
+        now = None if self.written is None else file_state(self.source)
+        if now is not None and now != self.written:  # reading a mapped file that has become shorter ends the process
+            raise DataError(
+                f"{self.source.filename} has changed since it was first read: fit again when it is complete"
+            )
         block = as_block(sources.read(self.source, self.slices[k]), self.backend, self.dtype)
         for change, given in self.preparations:
             block = change(block, *(argument[k] for argument in given))
         return block
 
     def prepared(self, function: Callable[..., Block], *arguments: Sequence[Any]) -> Streamed:
-        """Return the same blocks with one more thing done to each whenever it is read."""
         return replace(self, preparations=(*self.preparations, (function, arguments)))
 
     def converted(self, dtype: np.dtype[Any]) -> Streamed:
-        """Convert the entries when they are read."""
         return replace(self, dtype=dtype)
-
-    def _check_unchanged(self) -> None:
-        now = None if self.written is None else file_state(self.source)
-        if now is not None and now != self.written:
-            raise DataError(
-                f"{self.source.filename} has changed since it was first read: fit again when it is complete"
-            )
 
     @cached_property
     def column_block(self) -> ColumnBlock:
         """X_(1)' in a temporary file, written once; nonzero entries alone are joined in memory."""
         size = math.prod(self.source.shape[1:])
-        parts = self.stream(lambda block: block.split_columns([slice(0, size)])[0])
+        parts = self.stream(methodcaller("column_part", slice(0, size)))
         if self.sparse:
-            return join_columns(list(parts), self.slices, 0, self.backend)
+            return SparseBlock.join_columns(list(parts), self.slices, 0, self.backend)
         file = temporary_array((size, self.slices[-1].stop), self.fit_dtype)
         complete = True
-        for part, (values, observed) in zip(self.slices, parts, strict=True):
-            file[:, part] = values.T if observed is None else np.where(observed, values, np.nan).T
-            complete = complete and observed is None
-        return StoredColumns(file, complete, self.backend, sources.BLOCK_BYTES)
+        for samples, part in zip(self.slices, parts, strict=True):
+            filled = part.values if part.complete else np.where(part.observed, part.values, np.nan)
+            file[:, samples] = filled.T
+            complete = complete and part.complete
+        return StoredColumns(file.T, None, self.backend, complete=complete, block_bytes=sources.BLOCK_BYTES)
 
 
 def temporary_array(shape: tuple[int, int], dtype: Any) -> np.memmap[Any, Any]:

@@ -1,4 +1,4 @@
-"""The data of a fit, and what is known of them: every quantity is found block by block."""
+"""The data of a fit, and quantities of them, which are computed block by block."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from scipy.sparse import csr_array, vstack
 
 from gwntf.backends import Backend
 from gwntf.core import Array, FloatArray
+from gwntf.data.algebra import KruskalRows
 from gwntf.data.block import Block
 from gwntf.data.blocks import Blocks, InMemory
 from gwntf.data.checks import check_norms
 from gwntf.data.dense import DenseBlock
-from gwntf.data.factors import KruskalRows
 from gwntf.data.partition import pieces
 from gwntf.data.stream import temporary_array
 
@@ -32,7 +32,7 @@ _PRODUCT_ENTRIES = 2**24
 
 @dataclass(frozen=True, eq=False)
 class DataTensor:
-    """Nonnegative samples, checked, wherever they are."""
+    """Nonnegative samples, checked, in blocks."""
 
     blocks: Blocks  # The samples
     shape: tuple[int, ...]  # Samples first
@@ -85,9 +85,8 @@ class DataTensor:
         """Call a method of every block, where it is."""
         return self.blocks.map(methodcaller(method, *arguments))
 
-    def _joined(self, method: str, *arguments: Any) -> Array:
-        """Join what a method finds for the samples of every block."""
-        return self.backend.xp.concat([self.backend.asarray(part) for part in self._each(method, *arguments)])
+    def _concat(self, parts: Sequence[Array]) -> Array:
+        return self.backend.xp.concat([self.backend.asarray(part) for part in parts])
 
     def reshape(self, sample_shape: Sequence[int]) -> DataTensor:
         """Return the same samples under another shape of one sample."""
@@ -100,14 +99,14 @@ class DataTensor:
         """Divide every sample by its norm ("l2", "l1" or None); return tensor and norms (1 for zeros)."""
         if norm is None:
             return self, self.backend.asarray(np.ones(self.shape[0], self.dtype))
-        norms = self._joined("norms", 2 if norm == "l2" else 1)
+        norms = self._concat(self._each("norms", 2 if norm == "l2" else 1))
         scale = check_norms(self.backend, norms, self.dtype)
         return replace(self, blocks=self.blocks.prepared(_divided, self.split(scale))), scale
 
     @cached_property
     def sample_sums(self) -> Array:
         """Sum of every sample, in float64."""
-        return self._joined("sums")
+        return self._concat(self._each("sums"))
 
     @property
     def mass(self) -> float:
@@ -121,23 +120,22 @@ class DataTensor:
 
     def observed_sums(self, others: FloatArray) -> Array:
         """Multiply which entries were observed, one row per sample, with a matrix of one row per entry of a sample."""
-        return self._joined("observed_sums", others)
+        return self._concat(self._each("observed_sums", others))
 
     def relative_error(self, model: KruskalRows) -> float:
         """|X - X^| / |X| over the observed entries."""
-        found = self.blocks.map(_error_and_size, self._models(model))
+        found = self._of_model("error_and_size", model)
         error, size = (math.hypot(*parts) for parts in zip(*found, strict=True))
         return error / size if size > 0 else error
 
     def filled(self, model: KruskalRows) -> Array:
         """All entries, in memory, with those of the model where nothing was observed."""
-        parts = self.blocks.map(_filled, self._models(model))
-        return self.backend.xp.concat([self.backend.asarray(part) for part in parts])
+        return self._concat(self._of_model("filled", model))
 
-    def _models(self, model: KruskalRows) -> list[list[Array]]:
-        """Factors of the model of every block."""
+    def _of_model(self, method: str, model: KruskalRows) -> list[Any]:
+        """Call a method of every block with the model of its samples, where it is."""
         first, *rest = model.factors
-        return [[part, *rest] for part in self.split(first)]
+        return self.blocks.map(partial(_call_with_model, method), [[part, *rest] for part in self.split(first)])
 
     def times(self, matrix: FloatArray) -> FloatArray:
         """X_(1) times a matrix, in float64, on the host."""
@@ -152,7 +150,7 @@ class DataTensor:
         """One row per sample on the host: see `stacked`."""
         return self.stacked(methodcaller("host_rows"))
 
-    def stacked(self, function: Callable[[Block], Any], width: int | None = None) -> Any:
+    def stacked(self, function: Callable[[Block], Any]) -> Any:
         """Stack the rows that a function finds for the samples of every block.
 
         Returns
@@ -172,8 +170,8 @@ class DataTensor:
                 stored.append(rows)
                 continue
             if file is None:
-                file = temporary_array((self.shape[0], width or rows.shape[1]), rows.dtype)
-            file[part, : rows.shape[1]] = rows
+                file = temporary_array((self.shape[0], rows.shape[1]), rows.dtype)
+            file[part] = rows
         return _without_empty_columns(vstack(stored, format="csr")) if file is None else file
 
     def slice_products(self, mode: int) -> tuple[FloatArray, NDArray[np.int32]]:
@@ -201,9 +199,7 @@ class DataTensor:
 
     def marks(self) -> FloatArray:
         """Return numbers for every sample that tell data apart, whatever blocks they are in."""
-        found = self.blocks.map(_marks)
-        width = max(part.shape[1] for part in found)
-        return np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in found])
+        return np.concatenate(self.blocks.map(partial(_marks, complete=self.complete)))
 
 
 def _is_csr(rows: Any) -> TypeGuard[csr_array]:
@@ -214,32 +210,24 @@ def _divided(block: Block, scale: Array) -> Block:
     return block.divided(scale)
 
 
-def _error_and_size(block: Block, factors: Sequence[Array]) -> tuple[float, float]:
-    return block.error_and_size(KruskalRows([block.backend.asarray(factor) for factor in factors]))
-
-
-def _filled(block: Block, factors: Sequence[Array]) -> Array:
-    return block.filled(KruskalRows([block.backend.asarray(factor) for factor in factors]))
+def _call_with_model(method: str, block: Block, factors: Sequence[Array]) -> Any:
+    return getattr(block, method)(KruskalRows([block.backend.asarray(factor) for factor in factors]))
 
 
 def _times(block: Block, matrix: FloatArray) -> FloatArray:
     return np.concatenate([rows @ matrix for _, rows in block.wide_rows()])
 
 
-def _transposed_times(block: Block, matrix: FloatArray) -> FloatArray:
-    product: FloatArray = reduce(add, (rows.T @ matrix[part] for part, rows in block.wide_rows()))
-    return product
+def _transposed_times(block: Block, matrix: FloatArray) -> Any:
+    return reduce(add, (rows.T @ matrix[part] for part, rows in block.wide_rows()))
 
 
-def _slice_tops(block: Block, mode: int) -> FloatArray:
-    tops: FloatArray = reduce(np.maximum, (_row_tops(rows) for rows in block.wide_slices(mode)))
-    return tops
+def _slice_tops(block: Block, mode: int) -> Any:
+    return reduce(np.maximum, map(_row_tops, block.wide_slices(mode)))
 
 
-def _slice_products(block: Block, mode: int, exponents: NDArray[np.int32]) -> FloatArray:
-    found = (_product(_scaled(rows, exponents)) for rows in block.wide_slices(mode))
-    products: FloatArray = reduce(add, found)
-    return products
+def _slice_products(block: Block, mode: int, exponents: NDArray[np.int32]) -> Any:
+    return reduce(add, (_product(_scaled(rows, exponents)) for rows in block.wide_slices(mode)))
 
 
 def _row_products(rows: Any) -> tuple[FloatArray, NDArray[np.int32]]:
@@ -253,15 +241,13 @@ def _row_products(rows: Any) -> tuple[FloatArray, NDArray[np.int32]]:
     return products, exponents
 
 
-def _product(rows: Any) -> FloatArray:
+def _product(rows: Any) -> Any:
     product = rows @ rows.T
-    dense: FloatArray = product.toarray() if _is_csr(product) else product
-    return dense
+    return product.toarray() if _is_csr(product) else product
 
 
-def _row_tops(rows: Any) -> FloatArray:
-    tops: FloatArray = rows.max(axis=1).toarray().ravel() if _is_csr(rows) else rows.max(axis=1)
-    return tops
+def _row_tops(rows: Any) -> Any:
+    return rows.max(axis=1).toarray().ravel() if _is_csr(rows) else rows.max(axis=1)
 
 
 def _scaled(rows: Any, exponents: NDArray[np.int32]) -> Any:
@@ -277,7 +263,7 @@ def _picked(block: Block, places: NDArray[np.intp]) -> Any:
     return block.host_rows()[places]
 
 
-def _marks(block: Block) -> FloatArray:
+def _marks(block: Block, complete: bool) -> FloatArray:
     """Sum of every sample, the same with weights, and the weights of its observed entries if some are missing."""
     parts = []
     for _, rows in block.wide_rows():
@@ -288,9 +274,10 @@ def _marks(block: Block) -> FloatArray:
             weighted *= np.cos(np.arange(rows.shape[1]))
         parts.append(np.stack([np.asarray(part.sum(axis=1)).ravel() for part in (rows, weighted)], axis=1))
     marks = np.concatenate(parts)
-    if block.complete:
+    if complete:
         return marks
-    weights = np.cos(np.arange(math.prod(block.shape[1:]), dtype=np.float64))[:, None]
+    # Whole numbers: their sums are exact in any order
+    weights = np.random.default_rng(0).integers(2**20, size=(math.prod(block.shape[1:]), 1)).astype(np.float64)
     return np.concatenate([marks, block.backend.to_numpy(block.observed_sums(weights))], axis=1)
 
 

@@ -1,13 +1,29 @@
-"""Image sets: scikit-learn's digits, and COIL20 and PIE_pose27 as the graph-NMF literature shares them."""
+"""Image sets: scikit-learn's digits, and COIL20 and PIE_pose27, found on disk or downloaded and checked."""
 
+import hashlib
 import os
+import shutil
+import urllib.error
+import urllib.request
+from http.client import HTTPException
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from gwntf.core import DataError, FloatArray
-from gwntf.datasets.fetch import RemoteFile, fetch
+from gwntf.io import atomic_path
+
+
+class RemoteFile(NamedTuple):
+    """A file with its public URL and its expected digest."""
+
+    name: str
+    url: str
+    sha256: str
+
 
 COIL20 = RemoteFile(
     "COIL20.mat",
@@ -21,6 +37,7 @@ PIE_POSE27 = RemoteFile(
 )
 
 _SIDE = 32
+_TIMEOUT = 30.0
 
 
 def load_digits_tensor() -> tuple[FloatArray, NDArray[np.int_]]:
@@ -50,8 +67,7 @@ def load_coil20(
     Parameters
     ----------
     data_home : path, optional
-        Folder of ``COIL20.mat``; by default that of the environment variable ``GWNTF_DATA``, else
-        ``~/gwntf_data``.
+        Folder of ``COIL20.mat``; by default that of the environment variable ``GWNTF_DATA``, else ``~/gwntf_data``.
     download : bool
         Whether to download the file if it is not there.
     progress : bool
@@ -65,11 +81,9 @@ def load_coil20(
 
     Examples
     --------
-    >>> from gwntf import DataError
-    >>> from gwntf.datasets import load_coil20
+    >>> from gwntf import DataError, datasets
     >>> try:
-    ...     X, y = load_coil20(download=False)
-    ...     shape = X.shape
+    ...     shape = datasets.load_coil20(download=False)[0].shape
     ... except DataError:                                    # the file is not on this machine
     ...     shape = (1440, 32, 32)
     >>> shape
@@ -83,16 +97,13 @@ def load_pie_pose27(
 ) -> tuple[FloatArray, NDArray[np.int_]]:
     """CMU PIE, frontal pose 27: 2856 faces of 68 people, 42 lightings each, grey values 0 to 255.
 
-    Parameters and result are those of `load_coil20`, with ``PIE_pose27.mat``, X of shape (2856, 32, 32) and
-    68 classes.
+    Parameters and result are those of `load_coil20`, with ``PIE_pose27.mat``, X of shape (2856, 32, 32) and 68 classes.
 
     Examples
     --------
-    >>> from gwntf import DataError
-    >>> from gwntf.datasets import load_pie_pose27
+    >>> from gwntf import DataError, datasets
     >>> try:
-    ...     X, y = load_pie_pose27(download=False)
-    ...     shape = X.shape
+    ...     shape = datasets.load_pie_pose27(download=False)[0].shape
     ... except DataError:                                    # the file is not on this machine
     ...     shape = (2856, 32, 32)
     >>> shape
@@ -114,3 +125,54 @@ def _load(
         raise DataError(f"{path} has no fields fea and gnd: {error}") from error
     column_major = rows.astype(np.float64).reshape(len(rows), _SIDE, _SIDE)
     return np.ascontiguousarray(column_major.transpose(0, 2, 1)), labels.astype(np.int_) - 1
+
+
+def find_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
+    """Return the folder of the data sets: the argument, else GWNTF_DATA, else ``gwntf_data`` in the user's home."""
+    chosen = data_home or os.environ.get("GWNTF_DATA") or Path.home() / "gwntf_data"
+    return Path(chosen).expanduser()
+
+
+def fetch(
+    remote: RemoteFile, data_home: str | os.PathLike[str] | None = None, *, download: bool = True, progress: bool = True
+) -> Path:
+    """Return the path of a file whose digest matches, downloaded if missing; errors say where to put it by hand."""
+    path = find_data_home(data_home) / remote.name
+    by_hand = f"put the file from {remote.url} (SHA-256 {remote.sha256}) at {path}"
+    if path.exists():
+        if not path.is_file() or _digest(path) != remote.sha256:
+            raise DataError(f"{path} is not the expected {remote.name} (its SHA-256 differs): remove it and {by_hand}")
+        return path
+    if not download:
+        raise DataError(f"{remote.name} is not in {path.parent}: {by_hand}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(path) as temporary:
+            _download(remote, temporary, progress)
+    except (urllib.error.URLError, HTTPException, OSError) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
+        raise DataError(f"{remote.name} could not be downloaded ({error}): {by_hand}") from error
+    return path
+
+
+def _download(remote: RemoteFile, target: Path, progress: bool) -> None:
+    """Download to `target`; raise unless the file is complete and its digest matches."""
+    from tqdm.auto import tqdm
+
+    request = urllib.request.Request(remote.url, headers={"User-Agent": "gwntf"})  # noqa: S310
+    with urllib.request.urlopen(request, timeout=_TIMEOUT) as response, target.open("wb") as file:  # noqa: S310
+        length = response.headers.get("Content-Length")
+        total = int(length) if length and length.isdecimal() else None
+        with tqdm.wrapattr(file, "write", total, desc=remote.name, disable=not progress) as output:
+            shutil.copyfileobj(response, output)
+    received = target.stat().st_size
+    if total is not None and received != total:
+        raise OSError(f"the connection ended after {received} of {total} bytes")
+    if _digest(target) != remote.sha256:
+        raise OSError(f"the file at {remote.url} has another SHA-256 than {remote.sha256}")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

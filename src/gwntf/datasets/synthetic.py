@@ -10,12 +10,7 @@ from gwntf.data import reconstruct
 
 
 def make_kruskal_tensor(
-    shape: Sequence[int],
-    n_components: int,
-    *,
-    density: float = 0.5,
-    noise: float = 0.0,
-    random_state: Any = None,
+    shape: Sequence[int], n_components: int, *, density: float = 0.5, noise: float = 0.0, random_state: Any = None
 ) -> tuple[FloatArray, list[FloatArray]]:
     """Draw a nonnegative tensor of known rank.
 

@@ -4,45 +4,35 @@ import numbers
 import os
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
-from typing import Any, ClassVar, Self
+from contextlib import contextmanager, nullcontext
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
 from gwntf.backends import PRECISIONS
 from gwntf.clustering import ASSIGN_LABELS, check_clusters
 from gwntf.core import Array, InputError
-from gwntf.data import DataTensor, KruskalRows, as_data, as_factors, check_unscaled
-from gwntf.estimators.checkpointing import as_checkpoint, keeper_of
+from gwntf.data import DataTensor, KruskalRows, as_factors, check_unscaled
 from gwntf.estimators.fitted import Fitted, Training
-from gwntf.estimators.notices import tell_alone, tell_empty_components, tell_status, tell_uneven
-from gwntf.estimators.places import ENGINES, Place, open_place
-from gwntf.estimators.sklearn_compat import (
-    Interval,
-    StrOptions,
-    as_float_array,
-    count_samples,
-    note_features,
-)
+from gwntf.estimators.notices import warn_empty_components, warn_isolated, warn_status, warn_uneven
+from gwntf.estimators.places import ENGINES, Place
+from gwntf.estimators.records import as_checkpoint, keeper_of
+from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples
 from gwntf.losses import Loss
-from gwntf.solver import (
-    INITS,
-    Callback,
-    Checkpoint,
-    Problem,
-    ProgressBar,
-    Result,
-    Stopping,
-    solve_each,
-)
+from gwntf.solver import INITS, Callback, Checkpoint, Problem, ProgressBar, Result, Stopping, solve_each
 
-Constraints = dict[str, list[Any]]
+AT_LEAST_ONE = Interval(numbers.Integral, 1, None, closed="left")
+NONNEGATIVE = Interval(numbers.Real, 0, None, closed="left")
+
+
+def parameter(default: Any, *allowed: Any) -> Any:
+    """Return the field of a parameter: its default, and the types and values that scikit-learn accepts for it."""
+    return field(default=default, metadata={"allowed": list(allowed)})
 
 
 @dataclass(eq=False, repr=False)
@@ -54,77 +44,46 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     and, where it has one, `parts.Graph`.
     """
 
-    n_components: int = 10
+    n_components: int = parameter(10, AT_LEAST_ONE)
     _: KW_ONLY
-    sample_norm: str | None = "l2"
-    missing: str = "error"
-    init: str | Sequence[Any] = "random"
-    n_init: int = 1
-    max_iter: int = 100
-    tol: float = 1e-4
-    n_clusters: int | None = None
-    assign_labels: str = "kmeans"
-    engine: str = "auto"
-    device: str | None = None
-    dtype: str | None = None
-    precision: str = "highest"
-    callbacks: Sequence[Callback] | None = None
-    progress: bool = False
-    checkpoint: str | os.PathLike[str] | Checkpoint | None = None
-    random_state: Any = None
+    sample_norm: str | None = parameter("l2", StrOptions({"l1", "l2"}), None)
+    missing: str = parameter("error", StrOptions({"error", "ignore"}))
+    init: str | Sequence[Any] = parameter("random", StrOptions(set(INITS)), list, tuple)
+    n_init: int = parameter(1, AT_LEAST_ONE)
+    max_iter: int = parameter(100, AT_LEAST_ONE)
+    tol: float = parameter(1e-4, NONNEGATIVE)
+    n_clusters: int | None = parameter(None, AT_LEAST_ONE, None)
+    assign_labels: str = parameter("kmeans", StrOptions(set(ASSIGN_LABELS)))
+    engine: str = parameter("auto", StrOptions(set(ENGINES)))
+    device: str | None = parameter(None, str, None)
+    dtype: str | None = parameter(None, StrOptions({"float32", "float64"}), None)
+    precision: str = parameter("highest", StrOptions(set(PRECISIONS)))
+    callbacks: Sequence[Callback] | None = parameter(None, list, tuple, None)
+    progress: bool = parameter(False, "boolean")
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = parameter(None, str, os.PathLike, Checkpoint, None)
+    random_state: Any = parameter(None, "random_state")
 
-    _own_constraints: ClassVar[Constraints] = {
-        "n_components": [Interval(numbers.Integral, 1, None, closed="left")],
-        "sample_norm": [StrOptions({"l1", "l2"}), None],
-        "missing": [StrOptions({"error", "ignore"})],
-        "init": [StrOptions(set(INITS)), list, tuple],
-        "n_init": [Interval(numbers.Integral, 1, None, closed="left")],
-        "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
-        "tol": [Interval(numbers.Real, 0, None, closed="left")],
-        "n_clusters": [Interval(numbers.Integral, 1, None, closed="left"), None],
-        "assign_labels": [StrOptions(set(ASSIGN_LABELS))],
-        "engine": [StrOptions(set(ENGINES))],
-        "device": [str, None],
-        "precision": [StrOptions(set(PRECISIONS))],
-        "dtype": [StrOptions({"float32", "float64"}), None],
-        "callbacks": [list, tuple, None],
-        "progress": ["boolean"],
-        "checkpoint": [str, os.PathLike, Checkpoint, None],
-        "random_state": ["random_state"],
-    }
-
-    _parameter_constraints: ClassVar[Constraints] = {}
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Gather the constraints of all parts, where scikit-learn looks for them."""
-        super().__init_subclass__(**options)
-        parts = [vars(part).get("_own_constraints", {}) for part in reversed(cls.__mro__)]
-        cls._parameter_constraints = {name: rule for part in parts for name, rule in part.items()}
+    @property
+    def _parameter_constraints(self) -> dict[str, list[Any]]:
+        """What each parameter may be, where scikit-learn looks for it; a new default keeps what the base allows."""
+        parts = [getattr(part, "__dataclass_fields__", {}) for part in reversed(type(self).__mro__)]
+        return {name: one.metadata["allowed"] for part in parts for name, one in part.items() if one.metadata}
 
     # --- what the parts supply ------------------------------------------------------------------------------
 
-    @abstractmethod
-    def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
-        """Give the data the order of the model; also return the shape of one sample."""
-
-    @abstractmethod
     def _check_loss(self, shape: tuple[int, ...]) -> Any:
-        """Check the parameters of the loss against the shape of the folded X, before any work."""
+        """Check the parameters of the loss against the shape of the folded X; return those that `_loss` takes."""
 
     @abstractmethod
     def _loss(self, checked: Any, tensor: DataTensor) -> Loss:
-        """Specify the loss for normalised data, given what `_check_loss` returned."""
+        """Specify the loss for normalised data, given the result of `_check_loss`."""
 
     def _check_graph(self, n_samples: int) -> csr_array | None:  # noqa: ARG002
         """Check a graph that the user gave, before any work."""
         return None
 
-    def _build_graph(
-        self,
-        given: csr_array | None,  # noqa: ARG002
-        tensor: DataTensor,  # noqa: ARG002
-    ) -> tuple[csr_array | None, float]:
-        """Return the graph on the samples and its weight; without `parts.Graph` there is none."""
+    def _build_graph(self, given: csr_array | None, tensor: DataTensor) -> tuple[csr_array | None, float]:  # noqa: ARG002
+        """Return the graph on the samples and its weight; only `parts.Graph` has one."""
         return None, 0.0
 
     def _prepare_start(self, tensor: DataTensor) -> None:
@@ -142,11 +101,9 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, sparse array or chunked array of shape (n_samples, I_1, ..., I_{N-1})
-            Nonnegative data, samples first. SciPy sparse matrices and arrays of the `sparse` library are never made
-            dense, and a `numpy.memmap`, zarr or Dask array is read a block of samples at a time, never whole
-            (`docs/scaling.md`). A torch tensor stays on its device, and so do the results. With
-            ``missing="ignore"`` NaN, or the mask of a NumPy masked array, says that an entry was not observed; so it is
-            wherever a method takes X.
+            Nonnegative data, samples first. Sparse arrays are never made dense; a `numpy.memmap`, zarr or Dask array
+            is read in blocks of samples (`docs/scaling.md`). A torch tensor stays on its device, and so do the results.
+            With ``missing="ignore"`` NaN, or the mask of a masked array, marks entries that were not observed.
         y : None
             Ignored.
 
@@ -167,18 +124,17 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
-        """Fit each of some models that differ in nothing but their random numbers; this one states the problem."""
-        self._validate_params()
-        self._check_callbacks()
+        """Fit each of some models that differ only in their random numbers; the problem is built from this one."""
+        check_parameters(self)
         checkpoint = as_checkpoint(self.checkpoint)
         with self._place(X) as place:
             if place.cluster is not None:
                 place.cluster.check()
-            problem, scale = self._state(X, place)
+            problem, scale = self._build_problem(X, place)
             keeper = keeper_of(models, checkpoint, problem, scale, self.device)
             stated = {name: value for name, value in vars(self).items() if name not in self.get_params()}
             steps = len(models) * self.n_init * self.max_iter
-            with self._watching(steps) as callbacks, keeper.listening():
+            with self._with_progress(steps) as callbacks, keeper.listening():
                 rngs = [check_random_state(model.random_state) for model in models]
                 results = solve_each(
                     replace(problem, data=problem.data.on_cluster(place.cluster)),
@@ -191,11 +147,11 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
                 )
                 for model, result in zip(models, results, strict=True):
                     model.__dict__.update(stated)
-                    model._keep(result, problem.data, scale, X)
+                    model._set_result(result, problem.data, scale, X)
         keeper.close()
 
-    def _state(self, X: Any, place: Place) -> tuple[Problem, Array]:
-        """Check everything and state the problem; also return the scale of every sample."""
+    def _build_problem(self, X: Any, place: Place) -> tuple[Problem, Array]:
+        """Check all input and build the problem; also return the scale of every sample."""
         raw = self._tensor(X, place, reset=True)
         shape = raw.shape
         checked, given = self._check_loss(shape), self._check_graph(shape[0])
@@ -207,26 +163,26 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         if self.sample_norm is None:
             sums = tensor.backend.to_numpy(tensor.sample_sums)
             check_unscaled(tensor.dtype, tensor.largest, float(sums.sum()), self._degrees)
-            tell_uneven(sums)
+            warn_uneven(sums)
         loss = self._loss(checked, tensor)
         self.graph_, graph_reg = self._build_graph(given, tensor)
         problem = Problem(tensor, loss, self.graph_, graph_reg)
         if self.graph_ is not None and graph_reg > 0:
-            tell_alone(self.graph_)
+            warn_isolated(self.graph_)
         self._prepare_start(tensor)
         return problem, scale
 
-    def _keep(self, result: Result, tensor: DataTensor, scale: Array, X: Any) -> None:
-        """Keep what was found, and warn where the fit had not settled."""
-        self._hold(result.factors, tensor, scale, X)
+    def _set_result(self, result: Result, tensor: DataTensor, scale: Array, X: Any) -> None:
+        """Set the fitted attributes, and warn where the fit had not converged."""
+        self._set_factors(result.factors, tensor, scale, X)
         self.objective_, self.objective_curve_ = result.objective, result.objective_curve
         self.objective_terms_ = result.terms
         self.n_iter_, self.status_ = result.n_iter, result.status
-        tell_status(self.status_, self.objective_curve_, self.tol)
-        tell_empty_components([tensor.backend.to_numpy(factor) for factor in result.factors])
+        warn_status(self.status_, self.objective_curve_, self.tol)
+        warn_empty_components([tensor.backend.to_numpy(factor) for factor in result.factors])
 
-    def _hold(self, factors: Sequence[Array], tensor: DataTensor, scale: Array, X: Any) -> None:
-        """Keep factors, as X was given, and forget what was found from others."""
+    def _set_factors(self, factors: Sequence[Array], tensor: DataTensor, scale: Array, X: Any) -> None:
+        """Set factors, as arrays of the kind of X, and delete what was computed from others."""
         backend = tensor.backend
         for name in ("labels_", "components_"):
             self.__dict__.pop(name, None)
@@ -263,7 +219,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         >>> len(set(labels[:6])), len(set(labels[6:])), labels[0] == labels[6]
         (1, 1, np.False_)
         """
-        self._validate_params()
+        check_parameters(self)
         check_clusters(self._clusters, count_samples(X), self.n_components, self.assign_labels)
         self.fit(X, y)
         self.labels_ = self._training_labels()
@@ -303,47 +259,11 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             embedding, scale = backend.asarray(self.embedding_), backend.asarray(self.sample_scale_)
             return backend.as_given(self._fill(embedding, scale, self._tensor(X, place, reset=False)), X)
 
-    # --- the parts ------------------------------------------------------------------------------------------
-
-    def _place(self, given: Any) -> AbstractContextManager[Place]:
-        """Provide the place where work on these data is done."""
-        return open_place(self.engine, self.device, self.precision, given)
-
-    def _tensor(self, X: Any, place: Place, *, reset: bool) -> DataTensor:
-        """Check X, bring it to the backend or to the workers, and fold its rows."""
-        dtype = self.dtype or place.default_dtype
-        data = as_data(
-            X,
-            place.backend,
-            missing=self.missing,
-            dtype=dtype,
-            scaled=self.sample_norm is not None,
-            as_array=partial(as_float_array, dtype=dtype, estimator=self),
-            cluster=place.cluster,
-        )
-        note_features(self, X, reset=reset)
-        layout = data.shape[1:]
-        folded, sample_shape = self._fold(data)
-        if reset:
-            self._layout, self.sample_shape_ = layout, tuple(sample_shape)
-        elif layout != self._layout:
-            raise InputError("X", f"samples of shape {layout}", f"shape {self._layout}")
-        return folded
-
-    def _check_callbacks(self) -> None:
-        for place, callback in enumerate(self.callbacks or ()):
-            if not callable(callback):
-                raise InputError(f"callbacks[{place}]", type(callback).__name__, "a callable")
-
     @contextmanager
-    def _watching(self, steps: int) -> Iterator[list[Callback]]:
+    def _with_progress(self, steps: int) -> Iterator[list[Callback]]:
         """Provide the user's callbacks, and a progress bar of so many steps if wanted."""
-        callbacks: list[Callback] = list(self.callbacks or ())
-        if not self.progress:
-            yield callbacks
-            return
-        with ProgressBar(steps) as bar:
-            yield [*callbacks, bar]
+        with ProgressBar(steps) if self.progress else nullcontext() as bar:
+            yield [*(self.callbacks or ()), *([] if bar is None else [bar])]
 
     @property
     def _n_features_out(self) -> int:
@@ -357,3 +277,55 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = self.missing == "ignore"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def check_parameters(model: Factorization) -> None:
+    """Raise a ValueError unless every parameter of an estimator has a valid type and value, whatever the data."""
+    model._validate_params()
+    for index, callback in enumerate(model.callbacks or ()):
+        if not callable(callback):
+            raise InputError(f"callbacks[{index}]", type(callback).__name__, "a callable")
+
+
+Model = TypeVar("Model", bound=Factorization)
+
+
+def fit_many(estimator: Model, X: Any, random_states: Sequence[Any]) -> list[Model]:
+    """Fit an estimator once for every random state.
+
+    The same as fitting copies of it one after the other, but X is checked and brought to the engine once, and graph,
+    costs and kernels are built once; on a GPU small problems are recorded by the first fit and replayed by the others.
+
+    Parameters
+    ----------
+    estimator : estimator of this library
+        Not fitted itself.
+    X : array-like
+        Data, as in `fit`.
+    random_states : sequence of int, RandomState or None
+        One for each fit; with ``graph_metric="auto"`` the first one also chooses the graph of all. Callbacks see all
+        fits, one after the other.
+
+    Returns
+    -------
+    list of estimators
+        Fitted copies, in the order of the random states.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gwntf import NCP, fit_many
+    >>> X = np.random.default_rng(0).random((20, 4, 5))
+    >>> models = fit_many(NCP(n_components=2, tol=0, max_iter=5), X, random_states=range(3))
+    >>> [model.random_state for model in models]
+    [0, 1, 2]
+    """
+    if not isinstance(estimator, Factorization):
+        raise InputError("estimator", type(estimator).__name__, "an estimator of this library")
+    models = [clone(estimator).set_params(random_state=state) for state in random_states]
+    if not models:
+        raise InputError("random_states", "none", "at least one")
+    for model in models:
+        model.callbacks = estimator.callbacks  # not copies: whoever watches sees all fits, one after the other
+    models[0]._fit_each(X, models)
+    return models

@@ -1,11 +1,11 @@
-"""Models in files: what is written, and what a file must hold to become a model again."""
+"""Models in files: what is written, and the checks of a file before it becomes a model again."""
 
 import math
 import os
 from typing import Any
 
 from gwntf.core import InputError, ModelFileError, Status
-from gwntf.estimators.base import Factorization
+from gwntf.estimators.base import Factorization, check_parameters
 from gwntf.estimators.fitted import Training
 from gwntf.estimators.gwntf import GWNTF
 from gwntf.estimators.methods import GNCP, GNMF, NCP, NMF, SDNMF, SWIFT
@@ -18,9 +18,9 @@ from gwntf.losses import ObjectiveTerms
 KNOWN: dict[str, type[Factorization]] = {
     cls.__name__: cls for cls in (GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, MiniBatchGWNTF)
 }
-"""Estimators that a file may hold."""
+"""Estimators that a file may contain."""
 
-FITTED = (
+FITTED_FIELDS = (
     "factors_",
     "sample_scale_",
     "objective_",
@@ -36,7 +36,7 @@ FITTED = (
 )
 """What every fitted model has."""
 
-PERHAPS = (
+OPTIONAL_FIELDS = (
     "costs_",
     "graph_metric_",
     "modularity_",
@@ -60,7 +60,7 @@ def write_model(model: Factorization, path: str | os.PathLike[str], training: tu
     content = {
         "class": type(model).__name__,
         "params": {name: value for name, value in own.items() if name not in SESSION},
-        "fitted": {name: vars(model)[name] for name in (*FITTED, *PERHAPS) if name in vars(model)},
+        "fitted": {name: vars(model)[name] for name in (*FITTED_FIELDS, *OPTIONAL_FIELDS) if name in vars(model)},
         "training": training,
     }
     write_document(path, "model", content, MODEL_RECORDS)
@@ -80,8 +80,7 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     -------
     estimator
         Of the class and with the parameters of the one that was saved (but for `callbacks`, `progress` and
-        `checkpoint`); what it
-        does with new samples is the same to the bit. Its arrays are NumPy arrays.
+        `checkpoint`); what it does with new samples is the same to the bit. Its arrays are NumPy arrays.
 
     Raises
     ------
@@ -109,9 +108,9 @@ def load(path: str | os.PathLike[str]) -> Factorization:
 
 def _model(kind: str, params: dict[str, Any], fitted: dict[str, Any], training: Any) -> Factorization:
     model = KNOWN[kind](**params)
-    model._validate_params()
-    unknown = set(fitted) - {*FITTED, *PERHAPS}
-    if unknown or not set(FITTED) <= set(fitted):
+    check_parameters(model)
+    unknown = set(fitted) - {*FITTED_FIELDS, *OPTIONAL_FIELDS}
+    if unknown or not set(FITTED_FIELDS) <= set(fitted):
         raise ValueError("other attributes than those of a fitted model")
     _check_fitted(fitted)
     model.__dict__.update(fitted)

@@ -4,7 +4,7 @@ import os
 from abc import abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from gwntf.backends import Backend, is_foreign, to_host
 from gwntf.clustering import assign, check_clusters, nearest_label
 from gwntf.core import Array, FloatArray, InputError
-from gwntf.data import DataTensor, KruskalRows, as_real_array, check_unscaled, khatri_rao
-from gwntf.estimators.notices import tell
-from gwntf.estimators.places import Place
+from gwntf.data import DataTensor, KruskalRows, as_data, as_real_array, check_unscaled, khatri_rao
+from gwntf.estimators.notices import warn
+from gwntf.estimators.places import Place, open_place
+from gwntf.estimators.sklearn_compat import as_float_array, note_features
 from gwntf.geometry import Ties
 from gwntf.losses import Loss
 from gwntf.solver import Stopping, project
@@ -26,53 +27,53 @@ from gwntf.solver import Stopping, project
 
 @dataclass
 class Training:
-    """What `predict` compares new samples with: found when it is first called, and kept.
+    """The training samples as `predict` compares new samples with them; computed when it is first called."""
 
-    Attributes
-    ----------
-    given : array-like or None
-        The training samples as the user gave them, until `rows` is known.
-    rows : (n_samples, R) array or None
-        Their embedding as new samples.
-    labels : (n_samples,) array or None
-        Their labels.
-    """
-
-    given: Any
-    rows: FloatArray | None = None
+    given: Any  # the samples as the user gave them, until `rows` is known
+    rows: FloatArray | None = None  # their embedding as new samples, (n_samples, R)
     labels: NDArray[np.int_] | None = None
 
 
 class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
-    """The part of `base.Factorization` that begins where its fit ends."""
-
-    n_components: int
-    n_clusters: int | None
-    assign_labels: str
-    sample_norm: str | None
-    max_iter: int
-    tol: float
-    random_state: Any
+    """The methods of `base.Factorization` for new samples: embedding, labels, reconstruction, files."""
 
     factors_: list[Array]
     embedding_: Array
     _layout: tuple[int, ...]
     _seen: Training
 
-    @abstractmethod
     def _place(self, given: Any) -> AbstractContextManager[Place]:
-        """Provide the place where work on these data is done."""
+        """Return a context manager for the place where these data are processed."""
+        return open_place(self.engine, self.device, self.precision, given)
 
-    @abstractmethod
     def _tensor(self, X: Any, place: Place, *, reset: bool) -> DataTensor:
         """Check X, bring it to the backend or to the workers, and fold its rows."""
+        dtype = self.dtype or place.default_dtype
+        data = as_data(
+            X,
+            place.backend,
+            missing=self.missing,
+            dtype=dtype,
+            scaled=self.sample_norm is not None,
+            as_array=partial(as_float_array, dtype=dtype, estimator=self),
+            cluster=place.cluster,
+        )
+        note_features(self, X, reset=reset)
+        layout = data.shape[1:]
+        folded, sample_shape = self._fold(data)
+        if reset:
+            self._layout, self.sample_shape_ = layout, tuple(sample_shape)
+        elif layout != self._layout:
+            raise InputError("X", f"samples of shape {layout}", f"shape {self._layout}")
+        return folded
+
+    @abstractmethod
+    def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
+        """Give the data the order of the model; also return the shape of one sample."""
 
     @property
     def _degrees(self) -> tuple[int, int]:
-        """Powers in which small data must not vanish, and large ones not overflow, for the objective to be known.
-
-        Transport takes data as they are, least squares take squares; so does a graph, where smallness does no harm.
-        """
+        """Powers of the data that must not underflow, or overflow: 1 for transport, 2 for least squares and a graph."""
         return 1, 1
 
     @abstractmethod
@@ -80,23 +81,15 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """Specify the loss for samples that come after the fit."""
 
     def _ties(self, tensor: DataTensor) -> Ties | None:  # noqa: ARG002
-        """Return what ties new samples to those of the fit; without `parts.Graph` nothing does."""
+        """Return the edges from new samples to those of the fit; only `parts.Graph` has them."""
         return None
-
-    def _tell_clusters(self) -> None:
-        """Tell of clusters that a graph contradicts; without `parts.Graph` there is none."""
-
-    def _refined(self, labels: NDArray[np.int_]) -> NDArray[np.int_]:
-        """Return better labels near those of the embedding; without `parts.Graph` there are none."""
-        return labels
 
     def predict(self, X: Any) -> NDArray[np.int_]:
         """Give new samples the cluster labels of the nearest training samples.
 
         Each sample takes the label of the training sample whose embedding has the nearest direction, both embedded by
-        `transform`: the embedding of the fit may know a graph that `transform` does not. Labels are those of
-        `fit_predict`; after a plain `fit` they are found on the first call. Until that call the estimator refers to
-        the X of `fit`, which must stay as it was, and from then on holds its embedding.
+        `transform`. Labels are those of `fit_predict`; after a plain `fit` they are computed by the first call. Until
+        then the estimator refers to the X of `fit`, which must not change.
 
         Parameters
         ----------
@@ -221,17 +214,16 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     def save(self, path: str | os.PathLike[str], *, with_predict: bool = True) -> None:
         """Write the fitted model to a file that `gwntf.load` reads.
 
-        The file appears whole or not at all; `docs/reliability.md` has its format. Parameters may be numbers, text,
-        arrays, sparse matrices, costs and RandomState objects; `callbacks`, `progress` and `checkpoint` are left out, a
-        function as `graph_metric` is refused. Tensors are written as arrays of the host.
+        The format is in `docs/reliability.md`. `callbacks`, `progress` and `checkpoint` are not written, and a function
+        as `graph_metric` is refused. Tensors are written as arrays of the host.
 
         Parameters
         ----------
         path : path
-            Where to write; by custom with the ending ".gwntf".
+            File to write, usually with the suffix ".gwntf".
         with_predict : bool, default=True
-            Whether the file can `predict`. What that needs, the labels of the training samples and their embedding as
-            new ones, is found now if `predict` has not been called before, which may take as long as the fit.
+            Whether the file can `predict`. The embedding and labels of the training samples that it needs are computed
+            now unless `predict` was called before, which may take as long as the fit.
 
         Examples
         --------
@@ -243,18 +235,18 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         ...     load(os.path.join(folder, "model.gwntf")).n_iter_
         5
         """
-        from gwntf.estimators.files import write_model  # it knows all classes, which are built on this one
+        from gwntf.estimators.files import write_model  # it imports all classes, which inherit from this one
 
         check_is_fitted(self)
         write_model(self, path, self._found_training() if with_predict else None)
 
     def _found_training(self) -> tuple[FloatArray | None, NDArray[np.int_] | None]:
-        """Embedding and labels of the training samples for a file; None for what cannot be had, or was left out."""
+        """Embedding and labels of the training samples for a file; None for what is not available."""
         seen = self._seen
         rows = None if seen.given is None and seen.rows is None else self._training_rows()
         try:
             return rows, self._training_labels()
-        except InputError:  # so many clusters cannot be told apart, and `predict` will say so
+        except InputError:  # the labels are impossible for this embedding, and `predict` will raise the same error
             return rows, None
 
     def _model(self, backend: Backend, embedding: Array) -> Array:
@@ -270,31 +262,31 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         return KruskalRows([embedding * scale[:, None], *rest])
 
     def _fill(self, embedding: Array, scale: Array, tensor: DataTensor) -> Array:
-        """Fill the holes of samples with their model, in the layout of the X of `fit`."""
+        """Fill the missing entries of samples from their model, in the layout of the X of `fit`."""
         return tensor.filled(self._rows(embedding, scale, tensor)).reshape(-1, *self._layout)
 
     def _embed(self, X: Any, place: Place) -> tuple[Array, Array, DataTensor]:
         """Embedding and scale of new samples, and the samples as a tensor."""
         check_is_fitted(self)
         raw = self._tensor(X, place, reset=False)
-        embedding, scale, unsettled = self._project(raw)
-        if unsettled and self.tol > 0:
-            message = f"{unsettled} of {len(embedding)} new samples had not settled: raise `max_iter` or `tol`."
-            tell(message, ConvergenceWarning)
+        embedding, scale, pending = self._project(raw)
+        if pending and self.tol > 0:
+            text = f"{pending} of {len(embedding)} new samples had not converged: raise `max_iter` or `tol`."
+            warn(text, ConvergenceWarning)
         return embedding, scale, raw
 
     def _project(self, raw: DataTensor) -> tuple[Array, Array, int]:
-        """Embedding and scale of samples as new ones, and how many had not settled."""
+        """Embedding and scale of samples as new ones, and how many had not converged."""
         tensor, scale = raw.normalised(self.sample_norm)
         if self.sample_norm is None:
             check_unscaled(tensor.dtype, 1.0, float(tensor.sample_sums.max()), self._degrees)
         stopping, ties = Stopping(self.max_iter, self.tol), self._ties(tensor)
-        embedding, unsettled = project(tensor, self._loss_of_new_samples(), self.factors_[1:], stopping, ties)
-        return embedding, scale, unsettled
+        embedding, pending = project(tensor, self._loss_of_new_samples(), self.factors_[1:], stopping, ties)
+        return embedding, scale, pending
 
     @cached_property
     def components_(self) -> Array:
-        """Khatri-Rao product of all factors but the samples', one row per component; formed when it is asked for."""
+        """Khatri-Rao product of all factors but the samples', one row per component; computed on first access."""
         check_is_fitted(self)
         with self._place(self.embedding_) as place:
             factors = [place.backend.asarray(factor) for factor in self.factors_[1:]]
@@ -302,18 +294,18 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
 
     @property
     def _clusters(self) -> int:
-        return self.n_components if self.n_clusters is None else self.n_clusters
+        return int(self.n_components if self.n_clusters is None else self.n_clusters)
 
     def _training_labels(self) -> NDArray[np.int_]:
         """Label the training samples, once."""
         if self._seen.labels is None:
             n_samples, rank = self.embedding_.shape
             check_clusters(self._clusters, n_samples, rank, self.assign_labels)
-            self._tell_clusters()
-            embedding = to_host(self.embedding_)
-            labels = assign(embedding, self._clusters, self.assign_labels, self.random_state)
-            self._seen.labels = self._refined(labels)
+            self._seen.labels = self._assign_labels()
         return self._seen.labels
+
+    def _assign_labels(self) -> NDArray[np.int_]:
+        return assign(to_host(self.embedding_), self._clusters, self.assign_labels, self.random_state)
 
     def _training_rows(self) -> FloatArray:
         """Embed the training samples as new ones, once."""

@@ -7,7 +7,7 @@ from typing import Any, Self
 from gwntf.core import InputError
 from gwntf.estimators.parts import Graph, PerModeTransport
 
-STRONG: dict[str, Any] = {
+CLUSTERING_PRESET: dict[str, Any] = {
     "update": "mm",
     "graph_reg": 4e4,
     "graph_metric": "auto",
@@ -20,7 +20,7 @@ STRONG: dict[str, Any] = {
     "assign_labels": "discretize",
     "refine_labels": True,
 }
-"""What `GWNTF.for_clustering` sets besides the rank."""
+"""Parameters that `GWNTF.for_clustering` sets besides the rank."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -43,10 +43,10 @@ class GWNTF(Graph, PerModeTransport):
     n_components : int, default=10
         Rank R of the model.
     costs : "auto" or sequence, default="auto"
-        One ground cost per axis of X (after folding), samples first: "grid" (|i - j|), "grid2" (its
-        square), "cosine" or "euclidean" (between slices of the data), each scaled to at most one; an (I, I)
-        array, taken as given; a `SeparableCost`; or None for a mode that is not transported. All None is
-        the KL loss. "auto" is "cosine" for up to 5000 samples (None above) and "grid" for every other mode.
+        One ground cost per axis of X (after folding), samples first: "grid" (|i - j|), "grid2" (its square), "cosine"
+        or "euclidean" (between slices of the data), each scaled to at most one; an (I, I) array, taken as given; a
+        `SeparableCost`; or None for a mode that is not transported. All None is the KL loss. "auto" is "cosine" for up
+        to 5000 samples (None above) and "grid" for every other mode.
     reg : float, default=0.01
         Entropic weight 1/lambda.
     reg_m_data, reg_m_model : float, default=1.0
@@ -58,21 +58,15 @@ class GWNTF(Graph, PerModeTransport):
     graph_weight : {"binary", "cosine", "self-tuning"}, default="binary"
         Weights of the edges.
     graph_metric : str or callable, default="cosine"
-        Which samples are near: "cosine" or "euclidean" between their entries. "orientation" compares how much
-        edge of each direction lies around each place of an image, for shapes that bend or move a little
-        ("orientation-coarse": more); "orientation-fine" the same pixel by pixel, for still images under changing
-        light; "gradient" the magnitude of the gradient alone; "wasserstein" is the transport distance of fibers; a
-        callable takes all samples and returns one row each, compared by their distance. "auto" takes "orientation"
-        unless the graph of "orientation-coarse", "orientation-fine" or "cosine" falls into clusters clearly better
-        ("cosine", then "gradient" and "wasserstein" for samples with one axis): `graph_metric_` is its choice,
-        `modularity_` how clear each is.
+        Which samples are near: "cosine" or "euclidean" between their entries; for images "orientation", with its
+        variants "orientation-coarse" and "orientation-fine", and "gradient"; "wasserstein" is the transport distance of
+        fibers; a callable takes all samples and returns one row each, compared by their distance. "auto" chooses by the
+        modularity of the graph (`docs/clustering.md`): see `graph_metric_` and `modularity_`.
     graph : sparse matrix or array of shape (n_samples, n_samples), optional
         A ready symmetric graph in place of the neighbour graph.
     extend_graph : bool, default=False
-        Whether `transform` ties every new sample to its nearest training samples, by the metric, weight and number of
-        neighbours of the graph (`docs/new_samples.md`). The estimator then keeps the normalised training samples and
-        what the metric sees of them: eight bytes an entry, for "wasserstein" times the axes of a sample. A callable
-        metric must then take every sample alone.
+        Whether `transform` connects every new sample to its nearest training samples (`docs/new_samples.md`). The
+        estimator then keeps the normalised training samples; a callable metric must work on one sample at a time.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D X is folded.
     sample_norm : {"l2", "l1"} or None, default="l2"
@@ -80,75 +74,67 @@ class GWNTF(Graph, PerModeTransport):
     missing : {"error", "ignore"}, default="error"
         Whether NaN, or the mask of a masked array, is an error or says that an entry was not observed.
     init : {"random", "nndsvd", "graph"} or list of arrays, default="random"
-        Starting factors, samples first. "graph" deals the components out to the clusters of a spectral
-        clustering of the graph.
+        Starting factors, samples first. "graph" assigns components to clusters of a spectral clustering.
     n_init : int, default=1
         Random starts; the lowest objective is kept.
     update : {"mm", "multiplicative", "paper"}, default="mm"
-        Factor rule. "mm" never raises F while the transports are solved to their tolerance;
-        "multiplicative" is the classic ratio; "paper" is Algorithm 1 as printed, which diverges.
+        Factor rule. "mm" never raises F while the transports are solved to their tolerance; "multiplicative" is the
+        classic ratio; "paper" is Algorithm 1 as printed, which diverges.
     inner_iter : int, default=1
         Steps of the sample factor for each transport step; they cost little.
     max_iter, tol : int, float, default=100, 1e-4
-        Stop after so many outer iterations, or when F falls by at most ``tol * max(|F|, sum(X))``;
-        ``tol=0`` runs them all.
+        Stop after so many outer iterations, or when F falls by at most ``tol * max(|F|, sum(X))``; ``tol=0`` runs all.
     transport_max_iter : int or "auto", default=10
-        Scalings for each transport step (they start from the last ones). "auto" begins with two and doubles
-        them, up to 16, as the objective settles: the same result for less work.
+        Scalings for each transport step (they start from the last ones). "auto" starts with two and doubles them, up to
+        16, as the objective converges: the same result for less work.
     transport_tol : float, default=1e-6
         Relative change of a marginal at which its scalings stop.
     kernel_tol : float, default=0.02
-        Relative error of a marginal that an approximate kernel may make. From 1000 samples on a "cosine" or
-        "euclidean" cost between them is exact for near pairs and expanded around cluster centres for far ones
-        (``costs_[0].error`` is the error as measured); 0 uses all pairs.
+        Relative error of a marginal that an approximate kernel may make. From 1000 samples on a "cosine" or "euclidean"
+        cost between them is exact for near pairs and approximated for far ones (`costs_[0].error`); 0 uses all pairs.
     warm_start_memory : float, default=2**29
-        Bytes that scalings kept for the next transport step may take; if they need more, every step starts
-        anew.
+        Memory in bytes for scalings kept for the next transport step; if they need more, every step starts afresh.
     n_clusters : int, optional
         Clusters of `fit_predict`; `n_components` by default.
     assign_labels : {"kmeans", "discretize", "cluster_qr"}, default="kmeans"
         How `fit_predict` labels the embedding.
     refine_labels : bool, default=False
-        Whether `fit_predict` then moves single samples to clusters of their neighbours for as long as that
-        raises the modularity of the labels on the graph. It does the same to a spectral clustering of the graph
-        and keeps those labels whose modularity is higher.
+        Whether `fit_predict` then moves single samples to clusters of their neighbours while that raises the modularity
+        of the labels on the graph, and keeps a spectral clustering refined in the same way if its modularity is higher.
     engine : {"auto", "cpu", "numpy", "torch", "dask"}, default="auto"
-        Where the arithmetic runs: "cpu" is compiled and uses all cores (the first fit compiles, which takes
-        some seconds and is kept on disk), "numpy" is the reference, "torch" runs the whole fit on a GPU or any
-        other device that `device` names (see `docs/gpu.md`), "dask" runs it on the workers of the current
-        `distributed.Client` (see `docs/scaling.md`). "auto" is "torch" for tensors and where a device is
-        given, else "cpu" where numba is installed.
+        Where the arithmetic runs: "cpu" is compiled and uses all cores (the first fit takes some time to compile),
+        "numpy" is the reference, "torch" runs the whole fit on a GPU or another `device` (`docs/gpu.md`), "dask" on the
+        workers of the current `distributed.Client` (`docs/scaling.md`). "auto" is "torch" for tensors and where a
+        device is given, else "cpu" where numba is installed.
     device : str, optional
         For "torch": "cpu", "cuda" or "cuda:N"; by default that of a tensor X, and "cpu" for other X. For "dask":
         the same, on every worker, which then uses torch.
     dtype : {"float32", "float64"}, optional
         Number type; by default that of X, and float32 with engine "torch".
     precision : {"highest", "high"}, default="highest"
-        For "torch": "high" lets products of float32 matrices on a GPU use TF32, which rounds their entries to
-        three digits, and powers lose their last digits.
+        For "torch": "high" lets products of float32 matrices on a GPU use TF32, which has three digits.
     callbacks : list of callables, optional
         Called with an `Iteration` after every outer iteration; a true return value ends the fit.
     progress : bool, default=False
         Whether to show a progress bar.
     checkpoint : path or Checkpoint, optional
-        File in which the fit writes down how far it is, every 30 seconds or as a `Checkpoint` says, and before the
-        process leaves by Ctrl-C or SIGTERM. A fit that finds the file goes on from there and ends as if it had not been
-        interrupted, to the bit; then the file is removed. One of other data or settings is refused.
+        File to which the fit writes its state every 30 seconds, or as a `Checkpoint` says, and on Ctrl-C or SIGTERM. A
+        fit that finds the file resumes from it, with the same result to the bit, and removes it at the end. A file of
+        other data or settings is refused.
     random_state : int, RandomState or None, default=None
         Seed of the starting factors and of the labelling.
 
     Attributes
     ----------
     factors_ : list of (I_n, R) arrays
-        Samples first; columns of all others sum to one. They, `embedding_`, `components_` and `sample_scale_` are
+        Samples first; columns of all others sum to one. These, `embedding_`, `components_` and `sample_scale_` are
         tensors on the device of X if X is a tensor.
     embedding_ : (n_samples, R) array
         The sample factor, in normalised scale.
     components_ : (R, n_features) array
-        Products of the other factors, one flattened component per row; ``embedding_ @ components_`` is
-        the model.
+        Products of the other factors, one flattened component per row; ``embedding_ @ components_`` is the model.
     labels_ : (n_samples,) array
-        Set by `fit_predict`; always a NumPy array. `predict` carries them to new samples.
+        Set by `fit_predict`; always a NumPy array.
     graph_ : csr_array or None
         V, full and symmetric.
     costs_ : tuple
@@ -184,10 +170,8 @@ class GWNTF(Graph, PerModeTransport):
     def for_clustering(cls, n_clusters: int, **params: Any) -> Self:
         """Return an estimator set up for `fit_predict`.
 
-        Three components a cluster, a graph metric chosen without labels, self-tuning weights, a start from the
-        clusters of the graph, ten iterations of ten steps of the samples with adaptive scalings, labels by
-        discretised singular vectors, refined on the graph. A preset, not a default: whatever is given in
-        `params` replaces its part of it.
+        Three components a cluster, a graph chosen without labels that also gives the start and refines the labels, and
+        ten iterations of ten steps of the samples (`docs/clustering.md`). Those in `params` replace these.
 
         Parameters
         ----------
@@ -206,5 +190,5 @@ class GWNTF(Graph, PerModeTransport):
         given: Any = n_clusters
         if not isinstance(given, numbers.Integral) or given < 1:
             raise InputError("n_clusters", repr(n_clusters), "a whole number of at least 1")
-        preset = {**STRONG, "n_components": 3 * int(n_clusters), "n_clusters": int(n_clusters)}
+        preset = {**CLUSTERING_PRESET, "n_components": 3 * int(n_clusters), "n_clusters": int(n_clusters)}
         return cls(**{**preset, **params})

@@ -43,9 +43,8 @@ class NMF(Matrix, LeastSquares):
 
     Examples
     --------
-    >>> from gwntf import NMF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> X, _ = load_digits_tensor()
+    >>> from gwntf import NMF, datasets
+    >>> X, _ = datasets.load_digits_tensor()
     >>> NMF(10, max_iter=50, tol=0, random_state=0).fit_transform(X[:100]).shape
     (100, 10)
     """
@@ -76,9 +75,8 @@ class GNMF(Graph, Matrix, LeastSquares):
 
     Examples
     --------
-    >>> from gwntf import GNMF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> X, _ = load_digits_tensor()
+    >>> from gwntf import GNMF, datasets
+    >>> X, _ = datasets.load_digits_tensor()
     >>> GNMF(10, max_iter=50, tol=0, random_state=0).fit_predict(X[:100]).shape
     (100,)
     """
@@ -107,9 +105,8 @@ class NCP(Tensor, LeastSquares):
 
     Examples
     --------
-    >>> from gwntf import NCP
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> X, _ = load_digits_tensor()
+    >>> from gwntf import NCP, datasets
+    >>> X, _ = datasets.load_digits_tensor()
     >>> [factor.shape for factor in NCP(5, max_iter=50, tol=0, random_state=0).fit(X[:100]).factors_]
     [(100, 5), (8, 5), (8, 5)]
     """
@@ -141,9 +138,8 @@ class GNCP(Graph, Tensor, LeastSquares):
 
     Examples
     --------
-    >>> from gwntf import GNCP
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> X, _ = load_digits_tensor()
+    >>> from gwntf import GNCP, datasets
+    >>> X, _ = datasets.load_digits_tensor()
     >>> GNCP(5, max_iter=50, tol=0, random_state=0).fit(X[:100]).components_.shape
     (5, 64)
     """
@@ -182,9 +178,8 @@ class SDNMF(Graph, PixelTransport):
 
     Examples
     --------
-    >>> from gwntf import SDNMF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> X, _ = load_digits_tensor()
+    >>> from gwntf import SDNMF, datasets
+    >>> X, _ = datasets.load_digits_tensor()
     >>> SDNMF(5, max_iter=5, tol=0, random_state=0).fit_transform(X[:100]).shape
     (100, 5)
     """

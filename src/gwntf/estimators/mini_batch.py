@@ -3,26 +3,19 @@
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, indexable
 
 from gwntf.core import FloatArray, InputError, Status
 from gwntf.data import DataTensor, as_factors, pieces
-from gwntf.estimators.base import Constraints
-from gwntf.estimators.notices import tell, tell_empty_components
+from gwntf.estimators.base import AT_LEAST_ONE, check_parameters, parameter
+from gwntf.estimators.notices import warn, warn_empty_components
 from gwntf.estimators.parts import PerModeTransport
 from gwntf.estimators.places import Place
-from gwntf.estimators.sklearn_compat import (
-    Interval,
-    Options,
-    StrOptions,
-    count_samples,
-    indexable,
-    take_samples,
-)
+from gwntf.estimators.sklearn_compat import Interval, Options, StrOptions, count_samples, take_samples
 from gwntf.geometry import CostSpec
 from gwntf.losses import ObjectiveTerms
 from gwntf.solver import Callback, Iteration, Problem, Steps, Stopping, project, start_factors
@@ -30,11 +23,8 @@ from gwntf.solver import Callback, Iteration, Problem, Steps, Stopping, project,
 _DECAY = 0.6
 """Power by which the weight of a new batch falls; averages converge for powers above one half and up to one."""
 
-_EMBEDDING = 3
-"""Steps that a batch takes alone, before the shared factors move with it."""
-
-_FLOOR = 1e-10
-"""Part of a column's largest entry below which no entry falls: what was never seen may still come."""
+_EMBEDDING = 3  # steps that a batch takes alone, before the shared factors move with it
+_FLOOR = 1e-10  # part of a column's largest entry below which no entry falls: what was never seen may still come
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -42,16 +32,14 @@ class MiniBatchGWNTF(PerModeTransport):
     r"""Wasserstein nonnegative tensor factorization from batches, for streams and for data larger than memory.
 
     The model and the data term are those of `GWNTF` without a graph (no batch has all samples) and without transport
-    along the samples. Each batch is embedded with the shared factors as they are, and then fitted for some iterations,
-    all factors moving. Its last numerators :math:`w_n = A^{(n)} * (\bar\Psi / \hat X)_{(n)} A^{(-n)}` enter a running
-    mean
+    along the samples. Each batch is embedded with the current shared factors, and then fitted with all factors free.
+    Its last numerators :math:`w_n = A^{(n)} * (\bar\Psi / \hat X)_{(n)} A^{(-n)}` enter a running mean
 
     .. math:: S_n \leftarrow \rho S_n + (1 - \rho) w_n, \qquad A^{(n)} = S_n \text{ with columns that sum to one},
 
-    which is the step of `GWNTF` itself where the batch is all there is. At batch t,
-    :math:`\rho = \min(\text{forget\_factor}, 1 - t^{-0.6})`: early batches, embedded with factors that knew little, are
-    soon forgotten (stepwise EM: O. Cappé and E. Moulines, *On-line expectation-maximization algorithm for latent data
-    models*, JRSS B 71, 2009).
+    with :math:`\rho = \min(\text{forget\_factor}, 1 - t^{-0.6})` at batch t, so that early batches are soon forgotten
+    (stepwise EM: O. Cappé and E. Moulines, *On-line expectation-maximization algorithm for latent data models*, JRSS B
+    71, 2009).
 
     Parameters
     ----------
@@ -65,8 +53,8 @@ class MiniBatchGWNTF(PerModeTransport):
         Times that `fit` goes through the data, at most; it ends when F, summed over the batches as they came, falls by
         no more than `tol` of its size.
     forget_factor : float in (0, 1], default=0.7
-        What the mean keeps of itself at most when a batch comes: about the last ``1 / (1 - forget_factor)`` batches
-        count. Less follows a stream that changes, 1 averages over all that came.
+        Largest weight of the old mean when a batch is added: about the last ``1 / (1 - forget_factor)`` batches count.
+        Use less for a stream that changes; 1 averages over all batches.
     costs : "auto" or sequence, default="auto"
         As for `GWNTF`, None for the samples; "auto" is "grid" on every other mode. Costs between slices of the data are
         those of the first batch.
@@ -75,8 +63,8 @@ class MiniBatchGWNTF(PerModeTransport):
     sample_shape, reg, reg_m_data, reg_m_model, transport_max_iter, transport_tol
         As for `GWNTF`.
     **others
-        As for `NMF`; callbacks are called after every batch, with its number and its F. There is no `checkpoint`: a
-        model that `partial_fit` has begun is saved, loaded and taught further.
+        As for `NMF`; callbacks are called after every batch, with its number and its F. There is no `checkpoint`: save
+        and load the model between calls of `partial_fit`.
 
     Attributes
     ----------
@@ -94,9 +82,8 @@ class MiniBatchGWNTF(PerModeTransport):
 
     Examples
     --------
-    >>> from gwntf import MiniBatchGWNTF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> X, _ = load_digits_tensor()
+    >>> from gwntf import MiniBatchGWNTF, datasets
+    >>> X, _ = datasets.load_digits_tensor()
     >>> model = MiniBatchGWNTF(10, random_state=0)
     >>> for start in range(0, 600, 200):
     ...     model = model.partial_fit(X[start : start + 200])
@@ -104,20 +91,13 @@ class MiniBatchGWNTF(PerModeTransport):
     (3, (5, 10))
     """
 
-    batch_size: int = 1024
-    batch_iter: int = 10
-    max_epochs: int = 10
-    forget_factor: float = 0.7
-
-    _own_constraints: ClassVar[Constraints] = {
-        "batch_size": [Interval(numbers.Integral, 1, None, closed="left")],
-        "batch_iter": [Interval(numbers.Integral, 1, None, closed="left")],
-        "max_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
-        "forget_factor": [Interval(numbers.Real, 0, 1, closed="right")],
-        "n_init": [Options(numbers.Integral, {1})],
-        "checkpoint": [None],
-        "update": [StrOptions({"mm"})],
-    }
+    batch_size: int = parameter(1024, AT_LEAST_ONE)
+    batch_iter: int = parameter(10, AT_LEAST_ONE)
+    max_epochs: int = parameter(10, AT_LEAST_ONE)
+    forget_factor: float = parameter(0.7, Interval(numbers.Real, 0, 1, closed="right"))
+    n_init: int = parameter(1, Options(numbers.Integral, {1}))
+    checkpoint: None = parameter(None, None)
+    update: str = parameter("mm", StrOptions({"mm"}))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Learn from one batch.
@@ -144,65 +124,68 @@ class MiniBatchGWNTF(PerModeTransport):
         >>> model.components_.shape
         (2, 20)
         """
-        self._validate_params()
+        check_parameters(self)
         first = not hasattr(self, "n_batches_")
         with self._place(X) as place:
-            tensor, scale = self._batch(X, place, first=first, rng=check_random_state(self.random_state))
+            tensor, scale = self._batch(X, place, check_random_state(self.random_state))
             embedding, terms = self._learn(tensor)
-            self._hold([embedding, *self._shared_on(tensor)], tensor, scale, X)
+            self._set_factors([embedding, *self._shared_on(tensor)], tensor, scale, X)
         self.objective_ = terms.total
         self.objective_curve_ = np.append(() if first else self.objective_curve_, terms.total)
         self.n_iter_, self.status_ = self.n_batches_, Status.STOPPED
         return self
 
     def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
-        self._validate_params()
-        self._check_callbacks()
+        check_parameters(self)
         steps = self.max_epochs * -(-count_samples(X) // self.batch_size)
-        with self._watching(len(models) * steps) as callbacks:
+        with self._with_progress(len(models) * steps) as callbacks:
             for model in models:
                 model._fit_batches(X, callbacks)
 
     def _fit_batches(self, X: Any, callbacks: Sequence[Callback]) -> None:
-        """Go through the data until F settles, then embed all of them."""
+        """Go through the data until F converges, then embed all samples."""
         self.__dict__.pop("n_batches_", None)
         (X,) = indexable(X)
-        rng, count = check_random_state(self.random_state), count_samples(X)
+        rng = check_random_state(self.random_state)
         curve: list[float] = []
         self.status_ = Status.MAX_ITER
         while len(curve) < self.max_epochs and self.status_ is Status.MAX_ITER:
-            value, size = self._epoch(X, rng.permutation(count), rng, callbacks)
+            value, size = self._epoch(X, rng, callbacks)
             curve.append(value)
             if len(curve) > 1 and self.tol > 0 and not Stopping(tol=self.tol).moving(curve[-2], value, size):
                 self.status_ = Status.CONVERGED
         self.objective_curve_, self.objective_, self.n_iter_ = np.array(curve), curve[-1], len(curve)
-        self._embed_all(X)
+        self.factors_ = [np.empty((0, self.n_components)), *self._shared()]
+        with self._place(X) as place:
+            raw = self._tensor(X, place, reset=False)
+            embedding, scale, _ = self._project(raw)
+            tensor = raw.normalised(self.sample_norm)[0]
+            self._set_factors([embedding, *self._shared_on(tensor)], tensor, scale, X)
         if self.status_ is Status.MAX_ITER and self.tol > 0:
-            message = f"F had not settled after {self.max_epochs} epochs: raise `max_epochs` or `tol`."
-            tell(message, ConvergenceWarning)
-        tell_empty_components([np.asarray(mean) for mean in self._means])
+            warn(f"F had not converged in {self.max_epochs} epochs: raise `max_epochs` or `tol`.", ConvergenceWarning)
+        warn_empty_components([np.asarray(mean) for mean in self._means])
 
-    def _epoch(
-        self, X: Any, order: Any, rng: np.random.RandomState, callbacks: Sequence[Callback]
-    ) -> tuple[float, float]:
-        """Learn from all samples in some order; return the sum of F over the batches, and of the sizes."""
+    def _epoch(self, X: Any, rng: np.random.RandomState, callbacks: Sequence[Callback]) -> tuple[float, float]:
+        """Learn from all samples in random order; return the sum of F over the batches, and of their masses."""
+        order = rng.permutation(count_samples(X))
         values, sizes = [], []
-        for rows in [*pieces(len(order), self.batch_size)] or [slice(0)]:  # a batch of none says what is wrong
+        for rows in [*pieces(len(order), self.batch_size)] or [slice(0)]:  # an empty batch raises the validation error
             batch = take_samples(X, np.sort(order[rows]))
             with self._place(batch) as place:
-                tensor, _ = self._batch(batch, place, first=not hasattr(self, "n_batches_"), rng=rng)
+                tensor, _ = self._batch(batch, place, rng)
                 embedding, terms = self._learn(tensor)
                 values.append(terms.total)
                 sizes.append(tensor.mass)
             news = Iteration(0, self.n_batches_, terms.total, terms, [embedding, *self._shared()])
-            asked = [callback(news) for callback in callbacks]
-            if any(asked):
+            stops = [callback(news) for callback in callbacks]
+            if any(stops):
                 self.status_ = Status.STOPPED
                 break
         return sum(values), sum(sizes)
 
-    def _batch(self, X: Any, place: Place, *, first: bool, rng: np.random.RandomState) -> tuple[DataTensor, Any]:
-        """Check a batch, and begin if it is the first one; return it normalised, and the scale of its samples."""
+    def _batch(self, X: Any, place: Place, rng: np.random.RandomState) -> tuple[DataTensor, Any]:
+        """Check a batch, and initialise the model from the first one; return it normalised, and its sample scales."""
+        first = not hasattr(self, "n_batches_")
         raw = self._tensor(X, place, reset=first)
         if not first:
             return raw.normalised(self.sample_norm)
@@ -214,15 +197,12 @@ class MiniBatchGWNTF(PerModeTransport):
             raise InputError("X", "only zeros in the first batch", "data with some mass")
         self._loss(checked, tensor)
         self.graph_ = None
-        self._means: list[FloatArray] = self._first_means(tensor, rng)
+        if isinstance(self.init, str):
+            self._means: list[FloatArray] = start_factors(tensor, self.n_components, self.init, rng)[1:]
+        else:
+            self._means = [np.asarray(factor, np.float64) / np.sum(factor, axis=0) for factor in self.init[1:]]
         self.n_batches_ = 0
         return tensor, scale
-
-    def _first_means(self, tensor: DataTensor, rng: np.random.RandomState) -> list[FloatArray]:
-        """Return where the shared factors start."""
-        if isinstance(self.init, str):
-            return start_factors(tensor, self.n_components, self.init, rng)[1:]
-        return [np.asarray(factor, np.float64) / np.sum(factor, axis=0) for factor in self.init[1:]]
 
     def _check_loss(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
         checked = super()._check_loss(shape)
@@ -264,12 +244,3 @@ class MiniBatchGWNTF(PerModeTransport):
 
     def _shared_on(self, tensor: DataTensor) -> list[Any]:
         return [tensor.backend.asarray(factor, tensor.dtype) for factor in self._shared()]
-
-    def _embed_all(self, X: Any) -> None:
-        """Embed all samples with the factors that were learnt."""
-        self.factors_ = [np.empty((0, self.n_components)), *self._shared()]
-        with self._place(X) as place:
-            raw = self._tensor(X, place, reset=False)
-            embedding, scale, _ = self._project(raw)
-            tensor = raw.normalised(self.sample_norm)[0]
-            self._hold([embedding, *self._shared_on(tensor)], tensor, scale, X)

@@ -1,6 +1,6 @@
-"""What a fit tells its user without being asked: what was seen, in numbers, and what to change.
+"""Warnings of a fit: what was found, in numbers, and what to change.
 
-Thresholds are set so that default settings on ordinary data say nothing.
+Thresholds are set so that default settings on ordinary data give no warning.
 """
 
 import sys
@@ -26,78 +26,77 @@ from gwntf.core import (
 _LIGHT = 1e-4
 """Part of all mass below which half of the samples do not count: the default `tol` would not see them change."""
 
-_NAMED = 8
-"""Components or samples that a message names."""
+_NAMED = 8  # components or samples that a message names
 
 
-def tell(message: str, kind: type[Warning]) -> None:
+def warn(message: str, kind: type[Warning]) -> None:
     """Warn at the line of the user's program."""
     warnings.warn(message, kind, stacklevel=outside())
 
 
-def tell_status(status: Status, curve: FloatArray, tol: float) -> None:
-    """Tell of a fit that ended before it settled; `tol=0` asks for all iterations and wants no word on it."""
+def warn_status(status: Status, curve: FloatArray, tol: float) -> None:
+    """Warn of a fit that ended before it converged, unless `tol=0` requested all iterations."""
     if status is Status.MAX_ITER and tol > 0 and len(curve) > 1:
         seen = f"F went from {curve[-2]:.8g} to {curve[-1]:.8g} in iteration {len(curve) - 1}, the last one"
     elif status in (Status.ROSE, Status.DIVERGED):
         seen = f"F was {curve[-1]:.8g} in iteration {len(curve) - 1}"
     else:
         return
-    tell(f"{status.message} ({seen}.)", ConvergenceWarning)
+    warn(f"{status.message} ({seen}.)", ConvergenceWarning)
 
 
-def tell_empty_components(factors: Sequence[FloatArray]) -> None:
-    """Tell of components whose mass, the product of their column sums, is lost beside that of all."""
+def warn_empty_components(factors: Sequence[FloatArray]) -> None:
+    """Warn of components whose mass, the product of their column sums, is lost beside that of all."""
     masses = np.prod([factor.sum(axis=0, dtype=np.float64) for factor in factors], axis=0)
     empty = np.flatnonzero(masses <= np.finfo(factors[0].dtype).eps ** 2 * masses.sum())
     if empty.size:
-        tell(
+        warn(
             f"{empty.size} of {masses.size} components have no mass ({_some(empty)}): lower `n_components`, or start "
             "elsewhere with another `random_state` or `init`.",
             EmptyComponentWarning,
         )
 
 
-def tell_alone(graph: csr_array) -> None:
-    """Tell of samples without a neighbour."""
+def warn_isolated(graph: csr_array) -> None:
+    """Warn of samples without a neighbour."""
     alone = np.flatnonzero(np.diff(graph.indptr) == 0)
     if alone.size and graph.shape[0] > 1:
-        tell(
+        warn(
             f"{alone.size} of {graph.shape[0]} samples have no edge in the graph ({_some(alone)}), which says nothing "
             "of them: use graph_weight='binary', more `n_neighbors`, or a `graph` that joins them.",
             DisconnectedGraphWarning,
         )
 
 
-def tell_parts(graph: csr_array, clusters: int) -> None:
-    """Tell of more connected parts, samples without a neighbour left out, than clusters could keep whole."""
+def warn_graph_parts(graph: csr_array, clusters: int) -> None:
+    """Warn of more connected parts, samples without a neighbour left out, than clusters."""
     tied = np.diff(graph.indptr) > 0
     parts = int(connected_components(graph[tied][:, tied], directed=False)[0])
     if parts > clusters:
-        tell(
+        warn(
             f"The graph falls into {parts} parts, more than the {clusters} clusters, so some clusters join samples "
             "that it keeps apart: raise `n_neighbors` or `n_clusters`.",
             DisconnectedGraphWarning,
         )
 
 
-def tell_all_pairs(mode: int, size: int, tol: float) -> None:
-    """Tell of a cost between all pairs of a long mode."""
-    tell(
+def warn_all_pairs(mode: int, size: int, tol: float) -> None:
+    """Warn of a cost between all pairs of a long mode."""
+    warn(
         f"No near-far kernel along axis {mode} is exact to kernel_tol={tol:g}, so all {size} x {size} pairs "
-        f"({8 * size**2 / 1e9:.2g} GB) are held: raise `kernel_tol`, or leave the axis out with None in `costs`.",
+        f"({8 * size**2 / 1e9:.2g} GB) are stored: raise `kernel_tol`, or leave the axis out with None in `costs`.",
         CoarseKernelWarning,
     )
 
 
-def tell_uneven(masses: FloatArray) -> None:
-    """Tell of samples so light beside others that half of them do not count."""
+def warn_uneven(masses: FloatArray) -> None:
+    """Warn of samples so light beside others that half of them do not count."""
     filled = np.sort(masses[masses > 0])
     half = filled.size // 2
     part = float((filled[:half] / filled[-1]).sum() / (filled / filled[-1]).sum()) if half else 1.0
     if part < _LIGHT:
-        tell(
-            f"Half of the samples hold {part:.2g} of all mass (sums from {filled[0]:.3g} to {filled[-1]:.3g}), so the "
+        warn(
+            f"Half of the samples have {part:.2g} of all mass (sums from {filled[0]:.3g} to {filled[-1]:.3g}), so the "
             "others decide the fit: set sample_norm='l2' or 'l1', or bring the samples to one scale.",
             UnevenSamplesWarning,
         )

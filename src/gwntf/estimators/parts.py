@@ -14,8 +14,8 @@ from gwntf import losses
 from gwntf.clustering import choose_graph, clearest, cut, start_from_cut
 from gwntf.core import InputError, Relaxation
 from gwntf.data import DataTensor, check_sample_shape
-from gwntf.estimators.base import Constraints, Factorization
-from gwntf.estimators.notices import tell_all_pairs, tell_parts
+from gwntf.estimators.base import AT_LEAST_ONE, NONNEGATIVE, Factorization, parameter
+from gwntf.estimators.notices import warn_all_pairs, warn_graph_parts
 from gwntf.estimators.sklearn_compat import Interval, StrOptions
 from gwntf.geometry import (
     GRAPH_METRICS,
@@ -35,8 +35,9 @@ from gwntf.losses import UPDATES, Loss, SimplexLoss, transport_loss
 from gwntf.solver import INITS, resolve_long_costs, with_mass_of
 from gwntf.transport import TransportLimits
 
-_MOST = 16
-"""Scalings of a transport at most where they adapt."""
+POSITIVE = Interval(numbers.Real, 0, None, closed="neither")
+
+_MAX_SCALINGS = 16  # scalings of a transport at most where they adapt
 
 _CUT_SEED = 0
 """Of the spectral clustering from which fits may start: the same for all fits, whatever their own random numbers."""
@@ -46,9 +47,7 @@ _CUT_SEED = 0
 class Tensor(Factorization):
     """Order: samples keep their axes; the rows of a 2-D X are folded to `sample_shape`."""
 
-    sample_shape: tuple[int, ...] | None = None
-
-    _own_constraints: ClassVar[Constraints] = {"sample_shape": [tuple, list, None]}
+    sample_shape: tuple[int, ...] | None = parameter(None, tuple, list, None)
 
     def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
         if self.sample_shape is not None:
@@ -74,9 +73,6 @@ class FixedLoss(Factorization):
     def _degrees(self) -> tuple[int, int]:
         return 2, 2
 
-    def _check_loss(self, shape: tuple[int, ...]) -> None:  # noqa: ARG002
-        return None
-
     def _loss(self, checked: None, tensor: DataTensor) -> Loss:  # noqa: ARG002
         return self.loss
 
@@ -95,40 +91,24 @@ class LeastSquares(FixedLoss):
 class Transport(Factorization):
     """Loss: entropic transport with relaxed marginals along the modes that have a cost."""
 
-    reg: float = 0.01
-    reg_m_data: float = 1.0
-    reg_m_model: float = 1.0
-    update: str = "mm"
-    inner_iter: int = 1
-    transport_max_iter: int | str = 10
-    transport_tol: float = 1e-6
-    kernel_tol: float = 0.02
-    warm_start_memory: float = 2.0**29
-
-    _own_constraints: ClassVar[Constraints] = {
-        "reg": [Interval(numbers.Real, 0, None, closed="neither")],
-        "reg_m_data": [Interval(numbers.Real, 0, None, closed="right")],
-        "reg_m_model": [Interval(numbers.Real, 0, None, closed="neither")],
-        "update": [StrOptions(set(UPDATES))],
-        "inner_iter": [Interval(numbers.Integral, 1, None, closed="left")],
-        "transport_max_iter": [Interval(numbers.Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "transport_tol": [Interval(numbers.Real, 0, None, closed="left")],
-        "kernel_tol": [Interval(numbers.Real, 0, 1, closed="left")],
-        "warm_start_memory": [Interval(numbers.Real, 0, None, closed="both")],
-    }
+    reg: float = parameter(0.01, POSITIVE)
+    reg_m_data: float = parameter(1.0, Interval(numbers.Real, 0, None, closed="right"))
+    reg_m_model: float = parameter(1.0, POSITIVE)
+    update: str = parameter("mm", StrOptions(set(UPDATES)))
+    inner_iter: int = parameter(1, AT_LEAST_ONE)
+    transport_max_iter: int | str = parameter(10, AT_LEAST_ONE, StrOptions({"auto"}))
+    transport_tol: float = parameter(1e-6, NONNEGATIVE)
+    kernel_tol: float = parameter(0.02, Interval(numbers.Real, 0, 1, closed="left"))
+    warm_start_memory: float = parameter(2.0**29, Interval(numbers.Real, 0, None, closed="both"))
 
     def _loss(self, checked: tuple[CostSpec, ...], tensor: DataTensor) -> Loss:
         relaxation = Relaxation(self.reg, self.reg_m_data, self.reg_m_model)
         self.costs_ = resolve_long_costs(checked, tensor, relaxation, self.kernel_tol)
-        self._tell_long_costs(checked)
-        return self._transport_loss()
-
-    def _tell_long_costs(self, checked: tuple[CostSpec, ...]) -> None:
-        """Tell of modes whose cost was to be near-far, and is a large matrix."""
         for mode, (spec, cost) in enumerate(zip(checked, self.costs_, strict=True)):
-            wanted = isinstance(spec, str) and spec in COMPARED_COSTS and self.kernel_tol > 0
-            if wanted and isinstance(cost, np.ndarray) and len(cost) > SAMPLE_MODE_LIMIT:
-                tell_all_pairs(mode, len(cost), self.kernel_tol)
+            near_far = isinstance(spec, str) and spec in COMPARED_COSTS and self.kernel_tol > 0
+            if near_far and isinstance(cost, np.ndarray) and len(cost) > SAMPLE_MODE_LIMIT:
+                warn_all_pairs(mode, len(cost), self.kernel_tol)
+        return self._transport_loss()
 
     def _loss_of_new_samples(self) -> SimplexLoss:
         return self._transport_loss().for_new_samples()
@@ -138,7 +118,7 @@ class Transport(Factorization):
         return transport_loss(
             self.costs_,
             Relaxation(self.reg, self.reg_m_data, self.reg_m_model),
-            TransportLimits(_MOST if adaptive else int(self.transport_max_iter), self.transport_tol),
+            TransportLimits(_MAX_SCALINGS if adaptive else int(self.transport_max_iter), self.transport_tol),
             update=self.update,
             inner_iter=self.inner_iter,
             warm_limit=self.warm_start_memory,
@@ -150,9 +130,7 @@ class Transport(Factorization):
 class PerModeTransport(Tensor, Transport):
     """A Wasserstein loss with one cost per axis."""
 
-    costs: str | Sequence[CostSpec] = "auto"
-
-    _own_constraints: ClassVar[Constraints] = {"costs": [StrOptions({"auto"}), list, tuple]}
+    costs: str | Sequence[CostSpec] = parameter("auto", StrOptions({"auto"}), list, tuple)
 
     def _check_loss(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
         return check_costs(self._default_costs(shape) if self.costs == "auto" else self.costs, shape)
@@ -166,9 +144,7 @@ class PixelTransport(Matrix, Transport):
     """A Wasserstein loss with one cost between all entries of a sample; samples are not transported."""
 
     cost: CostSpec = "grid"
-    sample_shape: tuple[int, ...] | None = None
-
-    _own_constraints: ClassVar[Constraints] = {"sample_shape": [tuple, list, None]}
+    sample_shape: tuple[int, ...] | None = parameter(None, tuple, list, None)
 
     def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
         if self.sample_shape is None:
@@ -186,23 +162,14 @@ class PixelTransport(Matrix, Transport):
 class Graph(Factorization):
     """A penalty that draws the embeddings of neighbouring samples together."""
 
-    graph_reg: float = 1.0
-    n_neighbors: int = 5
-    graph_weight: str = "binary"
-    graph_metric: GraphMetric = "cosine"
+    graph_reg: float = parameter(1.0, NONNEGATIVE)
+    n_neighbors: int = parameter(5, AT_LEAST_ONE)
+    graph_weight: str = parameter("binary", StrOptions(set(GRAPH_WEIGHTS)))
+    graph_metric: GraphMetric = parameter("cosine", StrOptions({*GRAPH_METRICS, "auto"}), callable)
     graph: Any = None
-    extend_graph: bool = False
-    refine_labels: bool = False
-
-    _own_constraints: ClassVar[Constraints] = {
-        "graph_reg": [Interval(numbers.Real, 0, None, closed="left")],
-        "n_neighbors": [Interval(numbers.Integral, 1, None, closed="left")],
-        "graph_weight": [StrOptions(set(GRAPH_WEIGHTS))],
-        "graph_metric": [StrOptions({*GRAPH_METRICS, "auto"}), callable],
-        "extend_graph": ["boolean"],
-        "init": [StrOptions({*INITS, "graph"}), list, tuple],
-        "refine_labels": ["boolean"],
-    }
+    extend_graph: bool = parameter(False, "boolean")
+    init: str | Sequence[Any] = parameter("random", StrOptions({*INITS, "graph"}), list, tuple)
+    refine_labels: bool = parameter(False, "boolean")
 
     @property
     def _degrees(self) -> tuple[int, int]:
@@ -210,7 +177,7 @@ class Graph(Factorization):
         return low, 2 if self.graph_reg > 0 else high
 
     def _check_graph(self, n_samples: int) -> csr_array | None:
-        if isinstance(self.init, str) and self.init == "graph":
+        if self.init == "graph":
             if self.graph is None and self.graph_reg == 0:
                 raise InputError("init", "'graph' without a graph", "a graph, or another start")
             if self.n_init > 1:
@@ -249,20 +216,19 @@ class Graph(Factorization):
         return Ties(self._training.ties(samples), self.embedding_, float(self.graph_reg))
 
     def _prepare_start(self, tensor: DataTensor) -> None:
-        if isinstance(self.init, str) and self.init == "graph":
+        if self.init == "graph":
             graph = csr_array((tensor.shape[0],) * 2) if self.graph_ is None else self.graph_
             self._cut = cut(graph, self._clusters, _CUT_SEED)
 
     def _start(self, tensor: DataTensor, rng: np.random.RandomState) -> Any:
-        if not isinstance(self.init, str) or self.init != "graph":
+        if self.init != "graph":
             return self.init
         return with_mass_of(tensor, start_from_cut(self._cut, tensor.shape, self.n_components, rng))
 
-    def _tell_clusters(self) -> None:
+    def _assign_labels(self) -> NDArray[np.int_]:
         if self.graph_ is not None and self.graph_reg > 0:
-            tell_parts(self.graph_, self._clusters)
-
-    def _refined(self, labels: NDArray[np.int_]) -> NDArray[np.int_]:
+            warn_graph_parts(self.graph_, self._clusters)
+        labels = super()._assign_labels()
         if not self.refine_labels or self.graph_ is None:
             return labels
         return clearest(self.graph_, labels, self._clusters, self.random_state)

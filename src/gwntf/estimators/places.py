@@ -1,4 +1,4 @@
-"""Where an estimator computes: a backend of this process, and a cluster where one is asked for."""
+"""Where an estimator computes: a backend of this process, and a Dask cluster for engine="dask"."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,21 +13,11 @@ ENGINES = (*BACKENDS, "dask")
 
 
 class Place(NamedTuple):
-    """Where work on some data is done.
+    """Where work on some data is done."""
 
-    Attributes
-    ----------
-    backend : Backend
-        That of this process.
-    default_dtype : str or None
-        Number type of data where the user asks for none; None keeps that of the data.
-    cluster : Cluster or None
-        Whose workers have the data of a fit.
-    """
-
-    backend: Backend
-    default_dtype: str | None
-    cluster: Any = None
+    backend: Backend  # that of this process
+    default_dtype: str | None  # number type where the user gives none; None keeps that of the data
+    cluster: Any = None  # Dask cluster whose workers have the data of a fit
 
 
 @contextmanager
@@ -42,8 +32,7 @@ def open_place(engine: str, device: str | None, precision: str, given: Any) -> I
     if missing:
         raise MissingLibraryError(f"engine='dask' needs {missing[0]}: pip install 'gwntf[dask]'")
     if device is None and precision != "highest":
-        given = f"{precision!r} with engine='dask'"
-        raise InputError("precision", given, "'highest', or a device of torch")
+        raise InputError("precision", f"{precision!r} with engine='dask'", "'highest', or a device of torch")
     from gwntf.data.dask import Cluster
 
     cluster = Cluster(device, precision)

@@ -1,15 +1,20 @@
-"""What models put into files besides numbers, text and arrays."""
+"""What models put into files and checkpoints besides numbers, text and arrays."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from gwntf._version import __version__
+from gwntf.core import Array
 from gwntf.geometry import NearFarCost, SeparableCost, TrainingSamples
-from gwntf.io import Record, Records
-from gwntf.solver import RECORDS
+from gwntf.io import Record, Records, fingerprint
+from gwntf.solver import LAYOUT, RECORDS, Checkpoint, Keeper, Problem
 
 SESSION = ("callbacks", "progress", "checkpoint")
 """Parameters that belong to a session and not to a model: they are not written, and a loaded model has the defaults."""
+
+_NEAR_FAR = ("order", "bounds", "half", "near", "error")
 
 
 def _near_far(order: Any, bounds: Any, half: Any, near: Any, error: float) -> NearFarCost:
@@ -26,14 +31,44 @@ def _near_far(order: Any, bounds: Any, half: Any, near: Any, error: float) -> Ne
     return NearFarCost(order, bounds, half, near, error)
 
 
-def _parts_of_near_far(cost: NearFarCost) -> dict[str, Any]:
-    return {name: getattr(cost, name) for name in ("order", "bounds", "half", "near", "error")}
-
-
 MODEL_RECORDS: Records = {
     **RECORDS,
-    "NearFarCost": Record(NearFarCost, _parts_of_near_far, _near_far),
+    "NearFarCost": Record(NearFarCost, lambda cost: {name: getattr(cost, name) for name in _NEAR_FAR}, _near_far),
     "SeparableCost": Record(SeparableCost, lambda cost: {"axes": cost.axes}, SeparableCost),
     "TrainingSamples": Record(TrainingSamples, lambda samples: samples.parts, TrainingSamples.from_parts),
 }
 """By their names in files."""
+
+
+def as_checkpoint(given: Any) -> Checkpoint | None:
+    """Return the checkpoint of the parameter, whose folder must exist."""
+    checkpoint = given if isinstance(given, Checkpoint | None) else Checkpoint(given)
+    if checkpoint is not None:
+        checkpoint.check_folder()
+    return checkpoint
+
+
+def keeper_of(
+    models: Sequence[Any], checkpoint: Checkpoint | None, problem: Problem, scale: Array, device: str | None
+) -> Keeper:
+    """Return what writes the checkpoint of the fits of some models that differ in their random numbers alone."""
+    if checkpoint is None:
+        return Keeper()
+    first, seeds = models[0], [model.random_state for model in models]
+    own = {
+        name: value
+        for name, value in first.get_params(deep=False).items()
+        if name not in (*SESSION, "random_state") and not callable(value)  # what a metric finds is in the graph
+    }
+    facts = {
+        "library": (__version__, LAYOUT),
+        "class": type(first).__name__,
+        "params": own,
+        "seeds": [int(seed) if isinstance(seed, int | np.integer) else None for seed in seeds],
+        "engine": (problem.data.backend.name, device),
+        "data": (problem.data.shape, problem.data.marks()),
+        "scale": scale,
+        "graph": problem.graph,
+        "costs": getattr(first, "costs_", None),
+    }
+    return Keeper(checkpoint, fingerprint(facts, MODEL_RECORDS))

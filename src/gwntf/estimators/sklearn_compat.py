@@ -4,24 +4,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster._spectral import cluster_qr, discretize
-from sklearn.utils import _safe_indexing, check_array, indexable
+from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import _num_samples as count_samples
 from sklearn.utils.validation import validate_data
 
-__all__ = [
-    "Interval",
-    "Options",
-    "StrOptions",
-    "as_float_array",
-    "cluster_qr",
-    "count_samples",
-    "discretize",
-    "indexable",
-    "note_features",
-    "take_samples",
-]
+__all__ = ["Interval", "Options", "StrOptions", "as_float_array", "count_samples", "note_features", "take_samples"]
 
 
 def note_features(estimator: Any, X: Any, *, reset: bool) -> None:

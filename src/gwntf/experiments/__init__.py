@@ -1,8 +1,7 @@
-"""The paper's tables: what they consist of, how they are run, and what came out.
+"""The paper's tables: description, runs and results.
 
-May import `estimators`, `evaluation`, `datasets` and everything below. Start with `table` (a TOML file
-becomes a `Table`), then `runs` (one run), `runner` (all of a table, cached one file each) and `summary` (means,
-deviations, differences from the paper).
+May import `estimators`, `evaluation`, `datasets` and everything below. Start with `table` (a TOML file becomes a
+`Table`), then `runs` (one run), `runner` (all of a table, one cache file each) and `summary` (means and deviations).
 """
 
 from gwntf.experiments.runner import run_table

@@ -29,11 +29,11 @@ from gwntf.geometry import check_costs, neighbor_graph, resolve_costs
 from gwntf.io import atomic_path
 from gwntf.solver import Iteration
 
-PROTOCOL = 4
-"""Increase it whenever the same run would give another result than before: cached runs are then repeated."""
+PROTOCOL = 4  # increase it whenever the same run would give another result than before: cached runs are then repeated
 
 _MAX_PICTURES = 10
 
+ScoresAt = Mapping[str, Mapping[str, float]]  # scores by iteration, as text
 GraphKey = tuple[int, str, str, str | None]
 GRAPH_DEFAULT: GraphKey = (5, "binary", "cosine", "l2")
 
@@ -93,7 +93,7 @@ class RunResult:
     seconds: float
     n_iter: int
     objective: float | None
-    on_the_way: Mapping[str, Mapping[str, float]]
+    on_the_way: ScoresAt
     environment: Mapping[str, str] = field(default_factory=environment)
 
 
@@ -156,12 +156,7 @@ def fit_run(run: Run, setting: Setting, cache: Path) -> tuple[FloatArray, RunRes
 
 
 def fit_result(
-    run: Run,
-    model: Any,
-    seconds: float,
-    setting: Setting,
-    cache: Path,
-    on_the_way: Mapping[str, Mapping[str, float]] | None = None,
+    run: Run, model: Any, seconds: float, setting: Setting, cache: Path, on_the_way: ScoresAt | None = None
 ) -> tuple[FloatArray, RunResult]:
     """Return embedding and unscored result of a fitted model, and write its arrays for reports if it is the first."""
     if has_pictures(run):
@@ -193,8 +188,7 @@ def _naming(run: Run) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        message = f"run {run.seed} of {run.method.name} failed: {type(error).__name__}: {error}"
-        raise GwntfError(message) from error
+        raise GwntfError(f"run {run.seed} of {run.method.name} failed: {type(error).__name__}: {error}") from error
 
 
 def estimator(run: Run, setting: Setting) -> Any:
@@ -248,13 +242,8 @@ def _labels(embedding: FloatArray | None, run: Run, setting: Setting) -> NDArray
         how = params.get("assign_labels", "discretize")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Graph is not fully connected")
-            found: NDArray[np.int_] = spectral_clustering(
-                setting.graphs[key or GRAPH_DEFAULT],
-                n_clusters=setting.classes,
-                assign_labels=how,
-                random_state=run.seed,
-            )
-        return found
+            graph, options = setting.graphs[key or GRAPH_DEFAULT], {"assign_labels": how, "random_state": run.seed}
+            return np.asarray(spectral_clustering(graph, n_clusters=setting.classes, **options))
     rows = normalize(setting.X.reshape(len(setting.X), -1)) if embedding is None else embedding
     how = params.get("assign_labels", "kmeans")
     labels = assign(rows, setting.classes, how, run.seed, run.kmeans_starts)

@@ -60,11 +60,7 @@ class TableSummary:
                     "params": dict(method.params),
                     "seconds_per_run": round(self.seconds[method.name], 3),
                     "scores": {
-                        score: {
-                            "mean": round(cell.mean, 2),
-                            "deviation": round(cell.deviation, 2),
-                            "paper": cell.paper,
-                        }
+                        score: {"mean": round(cell.mean, 2), "deviation": round(cell.deviation, 2), "paper": cell.paper}
                         for score, cell in self.rows[method.name].items()
                     },
                     "on_the_way": self.on_the_way.get(method.name, {}),

@@ -10,6 +10,7 @@ from typing import Any
 from gwntf import estimators
 from gwntf.clustering import ASSIGN_LABELS
 from gwntf.core import DataError, InputError
+from gwntf.estimators.base import check_parameters
 from gwntf.evaluation import SCORES
 
 DATASETS = ("coil20", "pie_pose27", "digits")
@@ -20,8 +21,7 @@ FOREIGN: Mapping[str, tuple[str, ...]] = {
 }
 """Methods of scikit-learn, on the samples or on their graph, with their parameters; a table's defaults do not apply."""
 
-RESERVED = ("graph", "callbacks", "progress", "n_clusters", "random_state")
-"""Parameters that the runner sets itself."""
+RESERVED = ("graph", "callbacks", "progress", "n_clusters", "random_state")  # parameters that the runner sets itself
 
 _TABLE_KEYS = {"title", "dataset", "runs", "kmeans_starts", "score_at", "defaults", "method"}
 _METHOD_KEYS = {"name", "estimator", "params", "expected"}
@@ -140,10 +140,9 @@ def _check_params(method: Method, scored: bool, where: str) -> None:
         _check(how in ASSIGN_LABELS, f"{where}: assign_labels", repr(how), allowed)
         return
     try:
-        method.build()._validate_params()
+        check_parameters(method.build())
     except (TypeError, ValueError) as error:
-        given = f"something wrong ({error})"
-        raise InputError(f"{where}: params", given, "parameters of the estimator") from error
+        raise InputError(f"{where}: params", f"something wrong ({error})", "parameters of the estimator") from error
     starts = params.get("n_init", 1)
     _check(not scored or starts <= 1, f"{where}: n_init", repr(starts), "1 where score_at is given")
 

@@ -1,23 +1,22 @@
 """Data terms of the objective, one file per loss: every loss is written once, for all data and backends.
 
-May import `transport`, `geometry`, `data`, `backends` and `core`. Start with `base`, what the solver asks of a loss;
+May import `transport`, `geometry`, `data`, `backends` and `core`. Start with `base`, the interface of a loss;
 `least_squares` is the shortest one, `entrywise` the base of custom losses and KL, `transport` the Wasserstein loss;
 `simplex` has the factor step that transport and KL share, `graph` the penalty on the samples, `warm` what transports
 keep.
 """
 
 from gwntf.losses.base import Loss, ObjectiveTerms, PlanTerms, Position
-from gwntf.losses.entrywise import Entrywise, KullbackLeibler
+from gwntf.losses.entrywise import Entrywise
 from gwntf.losses.graph import GraphTerm, Pull, tie_penalty
 from gwntf.losses.least_squares import LeastSquares
 from gwntf.losses.simplex import UPDATES, SimplexLoss
-from gwntf.losses.transport import TransportLoss, transport_loss
+from gwntf.losses.transport import transport_loss
 
 __all__ = [
     "UPDATES",
     "Entrywise",
     "GraphTerm",
-    "KullbackLeibler",
     "LeastSquares",
     "Loss",
     "ObjectiveTerms",
@@ -25,7 +24,6 @@ __all__ = [
     "Position",
     "Pull",
     "SimplexLoss",
-    "TransportLoss",
     "tie_penalty",
     "transport_loss",
 ]

@@ -1,4 +1,4 @@
-"""What the solver asks of a loss.
+"""The interface between the solver and a loss.
 
 A loss is configuration without state: whatever changes from one pass to the next is in a `Position`. Methods that take
 a `block` run where the block is, perhaps on a worker; methods that take `blocks` run in the process of the fit and send
@@ -132,7 +132,7 @@ class Loss(ABC):
         """Evaluate the data term at a position of which only the factors, states and effort are known."""
 
     @abstractmethod
-    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, halo: Parts) -> Position:
+    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm) -> Position:
         """Move all factors, and evaluate the data term there."""
 
     @abstractmethod
@@ -143,24 +143,20 @@ class Loss(ABC):
         """Name the numbers of the data term, and that of the graph."""
         return ObjectiveTerms((None,) * order, numbers[0], graph)
 
-    @abstractmethod
     def scaled(self, blocks: Blocks, rest: Sequence[Array]) -> tuple[list[Array], Array | None]:
-        """Return the other factors in the scale of a result, and what the columns of A(1) are multiplied by, if so."""
+        """Return the other factors in the scale of a result, and what the columns of A(1) are multiplied by, if so.
+
+        By default columns get Euclidean length one, once, as the authors of GNMF do; empty ones stay.
+        """
+        xp = blocks.backend.xp
+        scaled, scale = [], xp.ones_like(rest[0][0, :])
+        for factor in rest:
+            norms = xp.sqrt(xp.sum(factor * factor, axis=0))
+            norms = xp.where(norms > 0, norms, xp.ones_like(norms))
+            scaled.append(factor / norms)
+            scale = scale * norms
+        return scaled, scale
 
     def kernels_on(self, blocks: Blocks, dtype: Any) -> Sequence[Kernel]:  # noqa: ARG002
-        """Kernels of all modes that are transported, for who records a pass."""
+        """Kernels of all modes that are transported, for a backend that records a pass."""
         return ()
-
-
-def unit_columns(xp: Any, rest: Sequence[Array]) -> tuple[list[Array], Array]:
-    """Scale columns to Euclidean length one; return them, and what the sample factor is to be multiplied by.
-
-    Empty columns stay.
-    """
-    scaled, scale = [], xp.ones_like(rest[0][0, :])
-    for factor in rest:
-        norms = xp.sqrt(xp.sum(factor * factor, axis=0))
-        norms = xp.where(norms > 0, norms, xp.ones_like(norms))
-        scaled.append(factor / norms)
-        scale = scale * norms
-    return scaled, scale

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from gwntf.core import Array
-from gwntf.data import Block, Blocks, Kept, Looked, Parts, Sums, Swept, Tile, mode_product
+from gwntf.data import Block, Blocks, Kept, Looked, Sums, Swept, Tile, mode_product
 from gwntf.geometry import SampleGraph
-from gwntf.losses.base import Loss, Position, unit_columns
+from gwntf.losses.base import Loss, Position
 from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio
 from gwntf.losses.simplex import SimplexLoss, column_masses, zero_mass
 from gwntf.transport import positive, ratio_and_kl
@@ -90,38 +90,26 @@ class Entrywise(Loss):
         return kept, sums
 
     def step(
-        self,
-        block: Block,
-        rest: Sequence[Array],
-        kept: Kept,
-        graph: SampleGraph | None,
-        halo: Sequence[Array],
+        self, block: Block, rest: Sequence[Array], kept: Kept, graph: SampleGraph | None, halo: Sequence[Array]
     ) -> tuple[Kept, Sums]:
         """Move the rows of a block, then measure it there."""
         pull = pull_of(block.backend, kept.rows, graph, halo)
-        found = self.swept(block, kept.rows, rest, sums=False)
-        return self.measure(block, rest, Kept(self._moved_rows(block, kept.rows, rest, found, pull)))
-
-    def _moved_rows(self, block: Block, a: Array, rest: Sequence[Array], found: Swept, pull: Pull | None) -> Array:
-        xp = block.backend.xp
-        down = column_masses(xp, rest) + xp.zeros_like(a) if self.unit_repulsion else found.rows[1]
-        return ratio(xp, a, found.rows[0], down, pull, self.power)
+        return self.measure(block, rest, Kept(self.sample_step(block, kept.rows, rest, pull, None)[0]))
 
     def sample_step(
         self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, state: Any
     ) -> tuple[Array, Array, Any]:
-        """Update new samples by themselves."""
-        found = self.swept(block, a, rest, sums=False)
-        return self._moved_rows(block, a, rest, found, pull), found.costs[0], state
+        xp, found = block.backend.xp, self.swept(block, a, rest, sums=False)
+        down = column_masses(xp, rest) + xp.zeros_like(a) if self.unit_repulsion else found.rows[1]
+        return ratio(xp, a, found.rows[0], down, pull, self.power), found.costs[0], state
 
     # --- in the process of the fit ---
 
     def first(self, blocks: Blocks, at: Position) -> Position:
-        """Measure all blocks."""
         kept, sums = blocks.run(self.measure, at.rest, at.kept)
         return replace(at, kept=kept, sums=sums)
 
-    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, halo: Parts) -> Position:
+    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm) -> Position:
         """Update the factors in turn, samples last; the pass that moves the samples also measures for the first one."""
         xp, rest, sums = blocks.backend.xp, list(at.rest), at.sums
         for mode in range(1, 1 + len(rest)):
@@ -135,16 +123,11 @@ class Entrywise(Loss):
             else:
                 down = mode_product(sums["down"], factors, mode)
             rest[mode - 1] = ratio(xp, old, up, down, None, self.power)
-        kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, halo)
+        kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, at.halo)
         return replace(at, kept=kept, rest=rest, sums=sums)
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
-        """Return the loss."""
         return at.sums["value"]
-
-    def scaled(self, blocks: Blocks, rest: Sequence[Array]) -> tuple[list[Array], Array]:
-        """Scale columns to Euclidean length one."""
-        return unit_columns(blocks.backend.xp, rest)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -152,22 +135,15 @@ class KullbackLeibler(SimplexLoss, Entrywise):
     """KL(X | X^): all factors move at once, since its majorizer separates over them."""
 
     unit_repulsion = True
-
-    @property
-    def weight(self) -> float:
-        """Return b."""
-        return 1.0
+    weight = 1.0
 
     def value(self, xp: Any, x: Array, model: Array) -> Array:
-        """Return x log(x / x^) - x + x^."""
         return xp.where(x > 0, x * xp.log(x / model), xp.zeros_like(x)) - x + model
 
     def attraction(self, xp: Any, x: Array, model: Array) -> Array:  # noqa: ARG002
-        """Return x / x^."""
         return x / model
 
     def repulsion(self, xp: Any, x: Array, model: Array) -> Array:  # noqa: ARG002
-        """Return one."""
         return xp.ones_like(model)
 
     def look(self, tile: Tile) -> Looked:
@@ -181,18 +157,5 @@ class KullbackLeibler(SimplexLoss, Entrywise):
             found = xp.where(mask, found, xp.ones_like(found))
         return Looked((found,), kl[None])
 
-    def for_new_samples(self) -> KullbackLeibler:
-        """Return the loss: its samples are not joined to each other."""
-        return self
-
-    def compare(
-        self,
-        block: Block,
-        a: Array,
-        rest: Sequence[Array],
-        state: Any,
-        effort: int,  # noqa: ARG002
-        modes: Sequence[int] | None,  # noqa: ARG002
-    ) -> tuple[Swept, Any]:
-        """Compare a block with the model, entry by entry."""
+    def compare(self, block: Block, a: Array, rest: Sequence[Array], state: Any, *_: Any) -> tuple[Swept, Any]:
         return self.swept(block, a, rest), state

@@ -5,8 +5,8 @@ counts every edge twice, so its penalty is (mu/2) sum_j v_j |a - a_j|^2, with th
 sum of the v_j and s that of the v_j a_j.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from scipy.sparse import csr_array
 
@@ -28,22 +28,15 @@ class Pull(NamedTuple):
 
 
 class GraphTerm:
-    """The graph of a fit, split as the samples are; without a graph it does nothing.
-
-    Attributes
-    ----------
-    graphs : Parts
-        A `SampleGraph` for every block, or None.
-    """
+    """The graph of a fit, split as the samples are; without a graph it does nothing."""
 
     def __init__(self, blocks: Blocks, graph: csr_array | None, weight: float, dtype: Any) -> None:
         self._blocks = blocks
         self.present = graph is not None and weight > 0
-        if graph is None or weight == 0:
-            self.graphs: Parts = [None] * len(blocks.slices)
-            return
-        graphs, self._wanted = cut_graph(graph, weight, blocks.slices, dtype)
-        self.graphs = blocks.put(graphs)
+        self.graphs: Parts = [None] * len(blocks.slices)  # A `SampleGraph` for every block, or None
+        if graph is not None and weight > 0:
+            graphs, self._wanted = cut_graph(graph, weight, blocks.slices, dtype)
+            self.graphs = blocks.put(graphs)
 
     def halo(self, kept: Parts) -> Parts:
         """For every block the rows of A(1) of its neighbours in other blocks."""
@@ -97,13 +90,6 @@ def ratio(xp: Any, a: Array, up: Array, down: Array, pull: Pull | None, power: f
     return a * up / denominator if power == 1 else a * (up / denominator) ** power
 
 
-class SampleRule(Protocol):
-    """One step on the sample factor against ``b * (sum(a) - sum(w log a)) + penalty(a)``."""
-
-    def __call__(self, xp: Any, a: Array, w: Array, b: float, pull: Pull) -> Array:
-        """Return the next rows from the present ones and the numerator w of the data term."""
-
-
 def mm_root(xp: Any, a: Array, w: Array, b: float, pull: Pull) -> Array:
     """Return the positive root of mu d a^2 + b a - c = 0, c = b w + mu a (V a): never raises F."""
     c = b * w + pull.weight * a * pull.pull
@@ -116,7 +102,8 @@ def classic_ratio(xp: Any, a: Array, w: Array, b: float, pull: Pull) -> Array:
     return (b * w + a * attraction) / denominator
 
 
-RULES: dict[str, SampleRule] = {"mm": mm_root, "multiplicative": classic_ratio}
+RULES: dict[str, Callable[[Any, Array, Array, float, Pull], Array]] = {"mm": mm_root, "multiplicative": classic_ratio}
+"""Steps of rows a against ``b * (sum(a) - sum(w log a)) + penalty(a)``, w the numerator of the data term."""
 
 
 def tie_penalty(backend: Backend, a: Array, ties: SampleTies) -> Array:

@@ -16,9 +16,9 @@ from operator import mul
 from typing import Any
 
 from gwntf.core import Array
-from gwntf.data import Block, Blocks, DataTensor, Kept, Looked, Parts, Sums, Tile, mode_product
+from gwntf.data import Block, Blocks, DataTensor, Kept, Looked, Sums, Tile, mode_product
 from gwntf.geometry import SampleGraph
-from gwntf.losses.base import Loss, Position, unit_columns
+from gwntf.losses.base import Loss, Position
 from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio, ratio_terms
 
 
@@ -29,13 +29,11 @@ class LeastSquares(Loss):
     complete: bool = True  # Whether every entry was observed
 
     def prepared(self, data: DataTensor) -> LeastSquares:
-        """Return the loss for these data."""
         return replace(self, complete=data.complete)
 
     # --- where a block is ---
 
     def sizes(self, block: Block) -> Array:
-        """1/2 |x|^2 of every sample."""
         return block.half_squares()
 
     def measure(self, block: Block, rest: Sequence[Array], kept: Kept) -> tuple[Kept, Sums]:
@@ -53,7 +51,6 @@ class LeastSquares(Loss):
         return Sums(data=found.sums[0], gram=gram_of(xp, a), value=xp.sum(found.costs))
 
     def products(self, block: Block, rest: Sequence[Array], kept: Kept, *, mode: int) -> tuple[Kept, Sums]:
-        """Return the products of a block for one mode."""
         return kept, Sums(data=block.sum_products(kept.rows, rest, mode))
 
     def step(
@@ -96,13 +93,11 @@ class LeastSquares(Loss):
     # --- in the process of the fit ---
 
     def first(self, blocks: Blocks, at: Position) -> Position:
-        """Measure all blocks."""
         kept, sums = blocks.run(self.measure, at.rest, at.kept)
         grams = tuple(gram_of(blocks.backend.xp, factor) for factor in at.rest)
         return replace(at, kept=kept, sums=sums, carried=grams)
 
-    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, halo: Parts) -> Position:
-        """Update the factors in turn, samples last."""
+    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm) -> Position:
         xp, rest, data = blocks.backend.xp, list(at.rest), at.sums["data"]
         grams = [at.sums["gram"], *at.carried]
         for mode in range(1, 1 + len(rest)):
@@ -114,7 +109,7 @@ class LeastSquares(Loss):
             others = xp.astype(other_grams(grams, mode), old.dtype, copy=False)
             rest[mode - 1] = ratio(xp, old, product, old @ others, None)
             grams[mode] = gram_of(xp, rest[mode - 1])
-        kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, halo, grams=other_grams(grams, 0))
+        kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, at.halo, grams=other_grams(grams, 0))
         return replace(at, kept=kept, rest=rest, sums=sums, carried=tuple(grams[1:]))
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:
@@ -125,10 +120,6 @@ class LeastSquares(Loss):
         gram = sums["gram"]
         value = size + 0.5 * xp.sum(gram * other_grams([gram, *at.carried], 0)) - sums["cross"]
         return xp.clip(value, 0.0, None).reshape(1)
-
-    def scaled(self, blocks: Blocks, rest: Sequence[Array]) -> tuple[list[Array], Array]:
-        """Scale columns to length one, once, as the authors of GNMF do."""
-        return unit_columns(blocks.backend.xp, rest)
 
 
 def fill(tile: Tile) -> Looked:

@@ -29,7 +29,7 @@ class SimplexLoss(Loss):
     """A data term that leaves b KL(Psi_bar | X^) to the factors."""
 
     update: str = "mm"  # Factor rule; "mm" never raises F
-    # Steps of the sample factor per pass, with its numerator held, where there is a graph
+    # Steps of the sample factor per pass, with its numerator fixed, where there is a graph
     inner_iter: int = 1
 
     @property
@@ -42,19 +42,12 @@ class SimplexLoss(Loss):
         """Weight of the data term in the step of one factor as printed."""
         return self.weight
 
-    @abstractmethod
     def for_new_samples(self) -> SimplexLoss:
-        """Return the same loss without any term that joins samples to each other."""
+        return self
 
     @abstractmethod
     def compare(
-        self,
-        block: Block,
-        a: Array,
-        rest: Sequence[Array],
-        state: Any,
-        effort: int,
-        modes: Sequence[int] | None,
+        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None, /
     ) -> tuple[Swept, Any]:
         """Compare a block with the model; return Psi_bar / X^ in products, costs by sample, and the next state.
 
@@ -62,8 +55,7 @@ class SimplexLoss(Loss):
         """
 
     def sizes(self, block: Block) -> Array:
-        """Mass of every sample."""
-        return block.sums()
+        return block.sums()  # mass of every sample
 
     # --- where a block is ---
 
@@ -72,14 +64,14 @@ class SimplexLoss(Loss):
         block: Block,
         rest: Sequence[Array],
         kept: Kept,
-        graph: SampleGraph | None,
-        halo: Sequence[Array],
+        graph: SampleGraph | None = None,
+        halo: Sequence[Array] = (),
         *,
         effort: int,
         move: bool,
         modes: Sequence[int] | None = None,
     ) -> tuple[Kept, Sums]:
-        """Move the rows of a block, then compare it with the model there."""
+        """Move the rows of a block if they are to `move`, then compare it with the model there."""
         xp = block.backend.xp
         a = self._moved(block.backend, kept, graph, halo) if move else kept.rows
         swept, state = self.compare(block, a, rest, kept.state, effort, modes)
@@ -113,37 +105,29 @@ class SimplexLoss(Loss):
 
     @property
     def last_effort(self) -> int:
-        """The data term is exact."""
+        """`Position.effort` of the last iterations; zero where the data term is exact."""
         return 0
 
     def first(self, blocks: Blocks, at: Position) -> Position:
-        """Compare the data with the model."""
-        none = [None] * len(at.kept)
-        return self.measured(blocks, at, none, none, move=False)
+        return self.measured(blocks, at)
 
-    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, halo: Parts) -> Position:
+    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm) -> Position:
         """Move all factors at once, and compare the data with the model there."""
         if self.update == "paper":
-            return self._printed_step(blocks, at, graph, halo)
+            return self._printed_step(blocks, at, graph)
         moved = replace(at, rest=self.moved_rest(blocks, at))
         for _ in range(self.inner_iter - 1 if graph.present else 0):
-            kept, _ = blocks.apply(self.move_rows, moved.kept, graph.graphs, halo)
-            moved, halo = replace(moved, kept=kept), graph.halo(kept)
-        return self.measured(blocks, moved, graph.graphs, halo, move=True)
+            kept, _ = blocks.apply(self.move_rows, moved.kept, graph.graphs, moved.halo)
+            moved = replace(moved, kept=kept, halo=graph.halo(kept))
+        return self.measured(blocks, moved, graph.graphs)
 
     def measured(
-        self,
-        blocks: Blocks,
-        at: Position,
-        graphs: Parts,
-        halo: Parts,
-        *,
-        move: bool,
-        modes: Sequence[int] | None = None,
+        self, blocks: Blocks, at: Position, graphs: Parts | None = None, modes: Sequence[int] | None = None
     ) -> Position:
-        """Run one pass, in which rows may move first."""
-        options = {"effort": at.effort, "move": move, "modes": modes}
-        kept, sums = blocks.run(self.visit, at.rest, at.kept, graphs, halo, **options)
+        """Run one pass, in which rows move first if the graphs of all blocks (or None for each) are given."""
+        pulls = () if graphs is None else (graphs, at.halo)
+        options = {"effort": at.effort, "move": graphs is not None, "modes": modes}
+        kept, sums = blocks.run(self.visit, at.rest, at.kept, *pulls, **options)
         return replace(at, kept=kept, sums=sums)
 
     def moved_rest(self, blocks: Blocks, at: Position) -> list[Array]:
@@ -155,21 +139,19 @@ class SimplexLoss(Loss):
         ]
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
-        """Costs, summed over all samples."""
         return at.sums["rows"]
 
     def scaled(self, blocks: Blocks, rest: Sequence[Array]) -> tuple[list[Array], None]:  # noqa: ARG002
-        """Leave the scale: the rules keep it (the printed one has none to keep)."""
-        return list(rest), None
+        return list(rest), None  # the rules keep the scale; the printed one has none to keep
 
-    def _printed_step(self, blocks: Blocks, at: Position, graph: GraphTerm, halo: Parts) -> Position:
+    def _printed_step(self, blocks: Blocks, at: Position, graph: GraphTerm) -> Position:
         """Algorithm 1 as printed: factors in turn, each from the transport of its own mode, samples last.
 
         Factors are not constrained, and V and D are exchanged in the graph term.
         """
-        none, b, xp = [None] * len(at.kept), self.step_weight, blocks.backend.xp
+        b, xp = self.step_weight, blocks.backend.xp
         for mode in range(1, 1 + len(at.rest)):
-            at = self.measured(blocks, at, none, none, move=False, modes=self._alone(mode))
+            at = self.measured(blocks, at, modes=self._alone(mode))
             (sums,) = blocks.collect(at.sums)
             rest, old = list(at.rest), at.rest[mode - 1]
             product = mode_product(sums["product"], [old[:0], *rest], mode)
@@ -177,25 +159,23 @@ class SimplexLoss(Loss):
             masses = sums["masses"] * column_masses(xp, others)
             rest[mode - 1] = old * (b * product) / (b * masses)
             at = replace(at, rest=rest)
-        at = self.measured(blocks, at, none, none, move=False, modes=self._alone(0))
+        at = self.measured(blocks, at, modes=self._alone(0))
         masses = [blocks.backend.to_numpy(column_masses(xp, at.rest))] * len(at.kept)
-        kept, _ = blocks.apply(self.printed_rows, at.kept, graph.graphs, halo, masses)
-        return self.measured(blocks, replace(at, kept=kept), none, none, move=False)
+        kept, _ = blocks.apply(self.printed_rows, at.kept, graph.graphs, at.halo, masses)
+        return self.measured(blocks, replace(at, kept=kept))
 
     def printed_rows(
         self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array], masses: Array
     ) -> tuple[Kept, None]:
         """Rows as printed, from their numerator."""
         b, pull = self.step_weight, pull_of(backend, kept.rows, graph, halo)
-        up: Array = kept.own
-        up, down = b * up, b * backend.asarray(masses)
+        up, down = b * kept.own, b * backend.asarray(masses)
         if pull is not None:
             up = up + kept.rows * (pull.weight * pull.degree * kept.rows)
             down = down + pull.weight * pull.pull
         return kept._replace(rows=up / down), None
 
     def _alone(self, mode: int) -> tuple[int, ...]:
-        """Return the mode if it is transported, else none."""
         return (mode,) if mode in self.transported else ()
 
     @property

@@ -36,9 +36,7 @@ class _Kernels:
     def on(self, mode: int, backend: Backend, dtype: Any) -> Kernel:
         """Return the kernel of a mode; a loss has one backend and number type in every process."""
         cost = self._costs[mode]
-        if mode not in self._built:
-            if cost is None:
-                raise RuntimeError(f"mode {mode} is not transported")
+        if mode not in self._built and cost is not None:
             self._built[mode] = build_kernel(cost, self._reg, backend, dtype)
         return self._built[mode]
 
@@ -58,13 +56,12 @@ class TransportLoss(SimplexLoss):
     kernels: _Kernels = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.relaxation.psi == 1.0:
+        if self.transported and self.relaxation.psi == 1.0:
             allowed = "a finite positive number: an exact model marginal would freeze the factors"
             raise InputError("reg_m_model", repr(self.relaxation.reg_m_model), allowed)
         object.__setattr__(self, "kernels", _Kernels(self.costs, self.relaxation.reg))
 
     def prepared(self, data: DataTensor) -> TransportLoss:
-        """Keep scalings if there is room for those of all modes."""
         return replace(self, warm=self.state_bytes(data) <= self.warm_limit)
 
     def state_bytes(self, data: DataTensor) -> int:
@@ -77,21 +74,18 @@ class TransportLoss(SimplexLoss):
         return int(sum(count * data.shape[mode] for mode, count in counts) * data.dtype.itemsize)
 
     def for_new_samples(self) -> SimplexLoss:
-        """Leave the sample mode out."""
-        costs = (None, *self.costs[1:])
-        return replace(self, costs=costs) if any(cost is not None for cost in costs) else self._kl()
+        loss = replace(self, costs=(None, *self.costs[1:]))
+        return loss if loss.transported else loss._kl()
 
     def _kl(self) -> KullbackLeibler:
         return KullbackLeibler(update=self.update, inner_iter=self.inner_iter)
 
     @property
     def transported(self) -> tuple[int, ...]:
-        """Modes with a transport term."""
         return tuple(mode for mode, cost in enumerate(self.costs) if cost is not None)
 
     @property
     def weight(self) -> float:
-        """b: beta times the number of transported modes."""
         return self.relaxation.reg_m_model * len(self.transported)
 
     @property
@@ -101,28 +95,19 @@ class TransportLoss(SimplexLoss):
 
     @property
     def first_effort(self) -> int:
-        """Scalings of a transport at the start of a fit."""
         return min(_FEW, self.last_effort) if self.adaptive else self.last_effort
 
     @property
     def last_effort(self) -> int:
-        """Scalings of a transport at most."""
         return self.limits.max_iter
 
     def refined(self, effort: int) -> int | None:
-        """Double the scalings of a transport, up to the limit."""
         return min(2 * effort, self.last_effort) if effort < self.last_effort else None
 
     # --- where a block is ---
 
     def compare(
-        self,
-        block: Block,
-        a: Array,
-        rest: Sequence[Array],
-        state: Any,
-        effort: int,
-        modes: Sequence[int] | None,
+        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None, /
     ) -> tuple[Swept, Any]:
         """Transport a block of samples along all modes but theirs; without such a mode there is nothing to compare."""
         counted = self.transported if modes is None else modes
@@ -133,7 +118,7 @@ class TransportLoss(SimplexLoss):
             return self._nothing(block, a, rest), state
         state = self._state(block.backend, state)
         kernels = {mode: self.kernels.on(mode, block.backend, block.dtype) for mode in own}
-        look = _Look(self, kernels, state, effort, 1 / len(counted), len(own) / len(counted))
+        look = partial(self._look, kernels, state, effort, 1 / len(counted), len(own) / len(counted))
         swept = block.sweep(look, a, rest, own)
         if swept.mass is not None:
             missed = self.relaxation.reg_m_model * zero_mass(block, swept, a, rest)
@@ -141,12 +126,60 @@ class TransportLoss(SimplexLoss):
                 swept.costs[3 * place + 2] += missed[place]
         return swept, state
 
+    def _look(
+        self,
+        kernels: Mapping[int, Kernel],
+        state: WarmStarts | None,
+        effort: int,
+        share: float,
+        part: float,
+        tile: Tile,
+    ) -> Looked:
+        """Transport a tile of data to the model there; see `data.block.Look`.
+
+        `share` is the part of Psi_bar that the Psi of one mode is, and `part` that of all modes of this pass: this is
+        the ratio where nothing was observed.
+        """
+        start, x, y, mask, axes, backend = tile
+        xp = backend.xp
+        seen, target = y if mask is None else y * mask, xp.zeros_like(x)
+        limits = replace(self.limits, max_iter=effort)
+        costs, starts = [], {}
+        for mode, axis in axes.items():
+            log_u, warm = (None, False) if state is None else state.of(mode, start, x)
+            terms = transport_mode(
+                backend,
+                kernels[mode],
+                x,
+                seen,
+                axis,
+                self.relaxation,
+                limits,
+                marginal=target,
+                share=share,
+                log_u=log_u,
+                warm=warm,
+            )
+            if axis > 1:  # fibers along later axes share their place on the first one with others
+                terms = xp.sum(terms.reshape(3, x.shape[0], -1), axis=2)
+            costs.append(terms)
+            starts[mode] = log_u
+
+        def done() -> None:
+            for mode, log_u in starts.items():
+                if state is not None and log_u is not None:
+                    state.keep(mode, start, log_u)
+
+        ratio = target / positive(xp, seen)
+        if mask is not None:
+            ratio = xp.where(mask, ratio, xp.full_like(ratio, part))
+        return Looked((ratio,), xp.concat(costs), done)
+
     def _state(self, backend: Backend, state: Any, across: bool = False) -> WarmStarts | None:
         """Return the warm starts of a block, new ones before its first transport, or None if none are kept."""
         return (WarmStarts(backend, across) if state is None else state) if self.warm else None
 
     def _nothing(self, block: Block, a: Array, rest: Sequence[Array]) -> Swept:
-        """Return products that are zero."""
         xp = block.backend.xp
         ratio = Sums({mode: xp.zeros_like(factor) for mode, factor in enumerate(rest, start=1)})
         if not block.sparse:
@@ -158,10 +191,10 @@ class TransportLoss(SimplexLoss):
         self, columns: ColumnBlock, rest: Sequence[Array], state: Any, a: Array, *, effort: int, modes: int
     ) -> tuple[Any, Sums, Array]:
         """Transport columns along the samples, one of so many `modes`."""
-        xp = columns.backend.xp
+        xp, a = columns.backend.xp, columns.backend.asarray(a)
         state = self._state(columns.backend, state, across=not columns.sparse)
         kernels = {0: self.kernels.on(0, columns.backend, columns.backend.dtype(a))}
-        look = _Look(self, kernels, state, effort, 1 / modes, 1 / modes)
+        look = partial(self._look, kernels, state, effort, 1 / modes, 1 / modes)
         swept = columns.sweep_samples_axis(look, a, rest)
         mass = swept.mass[:, 0] if swept.mass is not None else xp.zeros_like(swept.costs[:0, 0])
         return state, Sums(across=swept.costs[:, 0], product=swept.sums[0], mass=mass), swept.rows[0]
@@ -173,17 +206,9 @@ class TransportLoss(SimplexLoss):
     # --- in the process of the fit ---
 
     def measured(
-        self,
-        blocks: Blocks,
-        at: Position,
-        graphs: Parts,
-        halo: Parts,
-        *,
-        move: bool,
-        modes: Sequence[int] | None = None,
+        self, blocks: Blocks, at: Position, graphs: Parts | None = None, modes: Sequence[int] | None = None
     ) -> Position:
-        """Run one pass over the samples, and one over the columns where the samples are transported."""
-        found = super().measured(blocks, at, graphs, halo, move=move, modes=modes)
+        found = super().measured(blocks, at, graphs, modes)
         counted = self.transported if modes is None else modes
         if 0 not in counted:
             return found
@@ -200,88 +225,21 @@ class TransportLoss(SimplexLoss):
         return replace(found, kept=kept, sums=rows, columns=columns)
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
-        """Three numbers for every transported mode."""
         found = at.sums["rows"]
         return blocks.backend.xp.concat([at.sums["across"], found]) if "across" in at.sums else found
 
     def terms(self, numbers: Sequence[float], graph: float, order: int) -> ObjectiveTerms:
-        """Name the numbers."""
         triples = dict(zip(self.transported, zip(*[iter(numbers)] * 3, strict=True), strict=True))
         modes = tuple(PlanTerms(*triples[mode]) if mode in triples else None for mode in range(order))
         return ObjectiveTerms(modes, 0.0, graph)
 
     def kernels_on(self, blocks: Blocks, dtype: Any) -> list[Kernel]:
-        """Return the kernels of all modes that are transported."""
         return [self.kernels.on(mode, blocks.backend, dtype) for mode in self.transported]
 
 
-@dataclass(frozen=True)
-class _Look:
-    """Transports a tile of data to the model there; see `data.block.Look`."""
-
-    loss: TransportLoss
-    kernels: Mapping[int, Kernel]
-    state: WarmStarts | None  # From which transports start, and where they leave their scalings
-    effort: int
-    share: float  # What part of Psi_bar is the Psi of one mode
-    # What part of it all modes of this pass have: that of the ratio where nothing was observed, which is one
-    part: float
-
-    def __call__(self, tile: Tile) -> Looked:
-        loss, (start, x, y, mask, axes, backend) = self.loss, tile
-        xp = backend.xp
-        seen, target = y if mask is None else y * mask, xp.zeros_like(x)
-        limits = replace(loss.limits, max_iter=self.effort)
-        costs, starts = [], {}
-        for mode, axis in axes.items():
-            log_u, warm = (None, False) if self.state is None else self.state.of(mode, start, x)
-            terms = transport_mode(
-                backend,
-                self.kernels[mode],
-                x,
-                seen,
-                axis,
-                loss.relaxation,
-                limits,
-                marginal=target,
-                share=self.share,
-                log_u=log_u,
-                warm=warm,
-            )
-            if axis > 1:  # fibers along later axes share their place on the first one with others
-                terms = xp.sum(terms.reshape(3, x.shape[0], -1), axis=2)
-            costs.append(terms)
-            starts[mode] = log_u
-        ratio = target / positive(xp, seen)
-        if mask is not None:
-            ratio = xp.where(mask, ratio, xp.full_like(ratio, self.part))
-        return Looked((ratio,), xp.concat(costs), partial(self._keep, start, starts))
-
-    def _keep(self, start: int, starts: Mapping[int, Array | None]) -> None:
-        for mode, log_u in starts.items():
-            if self.state is not None and log_u is not None:
-                self.state.keep(mode, start, log_u)
-
-
 def transport_loss(
-    costs: tuple[Cost | None, ...],
-    relaxation: Relaxation,
-    limits: TransportLimits,
-    *,
-    update: str = "mm",
-    inner_iter: int = 1,
-    warm_limit: float = math.inf,
-    adaptive: bool = False,
+    costs: tuple[Cost | None, ...], relaxation: Relaxation, limits: TransportLimits, **options: Any
 ) -> SimplexLoss:
     """Return the transport loss, or KL(X | X^) if no mode has a cost; see `TransportLoss` for the parameters."""
-    if all(cost is None for cost in costs):
-        return KullbackLeibler(update=update, inner_iter=inner_iter)
-    return TransportLoss(
-        costs=costs,
-        relaxation=relaxation,
-        limits=limits,
-        update=update,
-        inner_iter=inner_iter,
-        warm_limit=warm_limit,
-        adaptive=adaptive,
-    )
+    loss = TransportLoss(costs=costs, relaxation=relaxation, limits=limits, **options)
+    return loss if loss.transported else loss._kl()

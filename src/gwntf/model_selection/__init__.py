@@ -1,8 +1,162 @@
-"""Choosing the rank: how well fits from different starts agree.
+"""Choosing the rank by stability: at the right rank, fits from different random starts agree.
 
-May import `estimators`, `evaluation`, `datasets` and everything below. Start with its one file, `stability`.
+May import `estimators`, `evaluation`, `datasets` and everything below. Start with `stability_curve`.
 """
 
-from gwntf.model_selection.stability import StabilityCurve, stability_curve
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import normalize
+from sklearn.utils import check_random_state
+
+from gwntf.backends import to_host
+from gwntf.core import FloatArray, InputError
+from gwntf.estimators.base import Factorization
 
 __all__ = ["StabilityCurve", "stability_curve"]
+
+_TOLERANCE = 0.02  # how far below the best agreement a rank may lie and still count as stable
+
+
+@dataclass(frozen=True)
+class StabilityCurve:
+    """Result of `stability_curve`: one row for every rank.
+
+    Attributes
+    ----------
+    ranks : (n_ranks,) array
+        Ascending.
+    component_agreement : (n_ranks, n_pairs) array
+        Mean cosine of matched components, for every pair of fits.
+    label_agreement : (n_ranks, n_pairs) array
+        Adjusted Rand index of the labels, for every pair of fits.
+    reconstruction_err, objective : (n_ranks, n_seeds) arrays
+        `reconstruction_err_` and `objective_` of every fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gwntf.model_selection import StabilityCurve
+    >>> agreement = np.array([[1.0], [0.99], [0.98], [0.7]])         # one pair of fits for each of four ranks
+    >>> errors = np.zeros((4, 2))
+    >>> StabilityCurve(np.array([1, 2, 3, 4]), agreement, agreement, errors, errors).best_rank
+    3
+    """
+
+    ranks: NDArray[np.int_]
+    component_agreement: FloatArray
+    label_agreement: FloatArray
+    reconstruction_err: FloatArray
+    objective: FloatArray
+
+    @property
+    def best_rank(self) -> int:
+        """The last rank at which the components of different fits still agree.
+
+        From the rank with the highest mean `component_agreement` upwards for as long as the mean stays within 0.02 of
+        it; rank 1, whose fits always agree, counts only where it is the only one (`docs/model_selection.md`).
+        """
+        agreement = self.component_agreement.mean(axis=1)
+        agreement = np.where((self.ranks == 1) & (len(self.ranks) > 1), -np.inf, agreement)
+        best = int(np.argmax(agreement))
+        stable = agreement[best:] >= agreement[best] - _TOLERANCE
+        return int(self.ranks[best:][: int(np.argmin([*stable, False]))][-1])
+
+
+def matched_cosine(first: FloatArray, second: FloatArray) -> float:
+    """Return the mean cosine of components under the best one-to-one matching; an empty component has cosine 0."""
+    cosines = normalize(first.astype(np.float64)) @ normalize(second.astype(np.float64)).T
+    rows, columns = linear_sum_assignment(cosines, maximize=True)
+    return float(cosines[rows, columns].mean())
+
+
+def stability_curve(
+    estimator: Factorization,
+    X: Any,
+    ranks: Sequence[int],
+    *,
+    n_seeds: int = 10,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> StabilityCurve:
+    """Fit every rank from several random starts and measure how far the fits agree.
+
+    Components of two fits are matched one to one by the Hungarian method and compared by their cosine; labels
+    (`fit_predict`, with `n_clusters` of the estimator or as many clusters as the rank) by the adjusted Rand index.
+
+    Parameters
+    ----------
+    estimator : an estimator of the library
+        With ``init="random"``; each fit is that of a clone.
+    X : array-like of shape (n_samples, ...)
+        Nonnegative data, samples first.
+    ranks : sequence of int
+        Values of `n_components` to try.
+    n_seeds : int, default=10
+        Random starts for every rank, the same seeds for all of them; each may itself be the best of `n_init`.
+    n_jobs : int, optional
+        Fits at a time, as joblib counts.
+    random_state : int, RandomState or None, default=None
+        From which the seeds are drawn.
+
+    Returns
+    -------
+    StabilityCurve
+
+    Examples
+    --------
+    >>> from gwntf import NCP
+    >>> from gwntf.datasets import make_kruskal_tensor
+    >>> from gwntf.model_selection import stability_curve
+    >>> X, _ = make_kruskal_tensor((40, 8, 6), 3, noise=0.1, random_state=0)
+    >>> stability_curve(NCP(max_iter=300, tol=1e-5), X, [2, 3, 4], n_seeds=4, random_state=0).best_rank
+    3
+    """
+    checked = _check_arguments(estimator, ranks, n_seeds)
+    rng = check_random_state(random_state)
+    seeds = [int(seed) for seed in rng.randint(np.iinfo(np.int32).max, size=n_seeds)]
+    fits = Parallel(n_jobs=n_jobs)(
+        delayed(_fit)(clone(estimator).set_params(n_components=rank, random_state=seed), X)
+        for rank in checked
+        for seed in seeds
+    )
+    components, labels, errors, objectives = zip(*fits, strict=True)
+    by_rank = np.arange(len(fits)).reshape(-1, n_seeds)
+    pairs = [list(combinations(group, 2)) for group in by_rank]
+    return StabilityCurve(
+        np.array(checked),
+        np.array([[matched_cosine(components[a], components[b]) for a, b in group] for group in pairs]),
+        np.array([[adjusted_rand_score(labels[a], labels[b]) for a, b in group] for group in pairs]),
+        np.reshape(errors, by_rank.shape),
+        np.reshape(objectives, by_rank.shape),
+    )
+
+
+def _fit(model: Any, X: Any) -> tuple[FloatArray, NDArray[np.int_], float, float]:
+    labels = model.fit_predict(X)
+    return to_host(model.components_), labels, model.reconstruction_err_, model.objective_
+
+
+def _check_arguments(estimator: Any, ranks: Any, n_seeds: Any) -> list[int]:
+    """Check all arguments; return the ranks in ascending order."""
+    if not isinstance(estimator, Factorization):
+        raise InputError("estimator", type(estimator).__name__, "an estimator of gwntf, such as GWNTF or NMF")
+    if estimator.init != "random":
+        given = repr(estimator.init) if isinstance(estimator.init, str) else "given factors"
+        raise InputError("estimator", f"init={given}", "init='random', so that seeds make a difference")
+    if not isinstance(n_seeds, numbers.Integral) or int(n_seeds) < 2:
+        raise InputError("n_seeds", repr(n_seeds), "a whole number of at least 2")
+    found = list(ranks) if isinstance(ranks, Sequence | range | np.ndarray) else []
+    valid = all(isinstance(rank, numbers.Integral) and int(rank) >= 1 for rank in found)
+    if not found or not valid or len(set(found)) < len(found):
+        raise InputError("ranks", repr(ranks), "distinct whole numbers of at least 1")
+    return sorted(int(rank) for rank in found)

@@ -1,20 +1,17 @@
 """Plots of fitted models and of comparisons, drawn with matplotlib (the `plots` extra).
 
-May import `experiments` and everything below. Start with `components`. Every function takes one axes as `ax`
-and returns the axes it drew on; functions that need several panels draw them inside the frame of that axes and
-return them as an array (`frames`). Nothing changes matplotlib's settings or shows a window. `components`,
-`reconstructions`, `flow` and `embedding` show one model, `tables` compares several, `stability` shows which
-rank to choose, `panels` has images, the objective, and a page of them. `docs/plots.md` has examples.
+May import `experiments` and everything below. Start with `samples`. Every function takes one axes as `ax` and returns
+the axes it drew on; several panels are drawn inside the frame of that axes and returned as an array (`frames`). Nothing
+changes matplotlib's settings or shows a window. `samples`, `flow` and `embedding` show one model, `tables` compares
+several, `panels` has images, the objective, and a page of them. `docs/plots.md` has examples.
 """
 
-from gwntf.plots.components import plot_components
 from gwntf.plots.embedding import flatten_embedding, plot_embedding, principal_plane
 from gwntf.plots.flow import plot_flow, plot_plan
 from gwntf.plots.frames import require_matplotlib
 from gwntf.plots.panels import overview, plot_images, plot_objective
-from gwntf.plots.reconstructions import plot_reconstructions
-from gwntf.plots.stability import plot_stability
-from gwntf.plots.tables import plot_bars, plot_curves
+from gwntf.plots.samples import plot_components, plot_reconstructions
+from gwntf.plots.tables import plot_bars, plot_curves, plot_stability
 
 __all__ = [
     "flatten_embedding",

@@ -1,6 +1,5 @@
 """The samples in two dimensions."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,20 +8,12 @@ from sklearn.preprocessing import normalize
 from gwntf.backends import to_host
 from gwntf.core import FloatArray, InputError
 from gwntf.data import as_real_array
-from gwntf.plots.checks import check_model
-from gwntf.plots.frames import check_axes, new_axes
+from gwntf.plots.frames import check_axes, check_model, new_axes
 
-_MAX_LEGEND = 20
-"""Largest number of classes that are named in a legend."""
+_MAX_LEGEND = 20  # largest number of classes that are named in a legend
 
 
-def plot_embedding(
-    model_or_Z: Any,
-    labels: Any = None,
-    *,
-    projection: Any = None,
-    ax: Any = None,
-) -> Any:
+def plot_embedding(model_or_Z: Any, labels: Any = None, *, projection: Any = None, ax: Any = None) -> Any:
     """Draw samples as points in two dimensions, coloured by their class.
 
     Parameters
@@ -44,20 +35,33 @@ def plot_embedding(
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from gwntf import GWNTF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> from gwntf.plots import plot_embedding
-    >>> X, y = load_digits_tensor()
+    >>> from gwntf import GWNTF, datasets, plots
+    >>> X, y = datasets.load_digits_tensor()
     >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
-    >>> plot_embedding(model, y[:60], ax=Figure().subplots()).get_xlabel()
+    >>> plots.plot_embedding(model, y[:60], ax=Figure().subplots()).get_xlabel()
     'principal component 1'
     """
     check_axes(ax)
-    embedding = _embedding(model_or_Z)
+    if hasattr(model_or_Z, "get_params"):
+        check_model(model_or_Z)
+        embedding = np.asarray(to_host(model_or_Z.embedding_), dtype=np.float64)
+    else:
+        allowed = "a fitted factorization or an embedding of shape (n_samples, n_components)"
+        embedding = as_real_array(model_or_Z, "model_or_Z", allowed).astype(np.float64)
+        if embedding.ndim != 2 or embedding.size == 0:
+            raise InputError("model_or_Z", f"shape {embedding.shape}", allowed)
+        if not np.isfinite(embedding).all():
+            raise InputError("model_or_Z", "entries that are not finite", "finite numbers")
     if labels is not None and np.shape(labels) != (len(embedding),):
-        allowed = f"one label for each of the {len(embedding)} samples"
-        raise InputError("labels", f"shape {np.shape(labels)}", allowed)
-    points = _project(embedding, principal_plane if projection is None else projection)
+        raise InputError("labels", f"shape {np.shape(labels)}", f"one label for each of the {len(embedding)} samples")
+    transform = getattr(projection, "fit_transform", principal_plane if projection is None else projection)
+    if not callable(transform):
+        allowed = "a function from (n, R) to (n, 2) or an object with fit_transform"
+        raise InputError("projection", repr(projection), allowed)
+    points = np.asarray(transform(embedding), dtype=np.float64)
+    if points.shape != (len(embedding), 2):
+        returns = "a projection that returns shape"
+        raise InputError("projection", f"{returns} {points.shape}", f"{returns} {(len(embedding), 2)}")
     ax = new_axes(ax)
     if labels is None:
         ax.scatter(*points.T, s=8, linewidths=0, color="C0")
@@ -93,8 +97,7 @@ def principal_plane(embedding: FloatArray) -> FloatArray:
     kept = min(2, len(values))
     points[:, :kept] = left[:, :kept] * values[:kept]
     largest = points[np.abs(points).argmax(axis=0), [0, 1]]
-    signed: FloatArray = points * np.where(largest < 0, -1, 1)
-    return signed
+    return points * np.where(largest < 0, -1, 1)
 
 
 def flatten_embedding(embedding: FloatArray) -> FloatArray:
@@ -112,32 +115,4 @@ def flatten_embedding(embedding: FloatArray) -> FloatArray:
     perplexity = min(30.0, max(1.0, (len(embedding) - 1) / 4))
     init = "pca" if min(embedding.shape) >= 2 else "random"
     plane = TSNE(perplexity=perplexity, init=init, random_state=0, max_iter=500)
-    points: FloatArray = plane.fit_transform(normalize(embedding.astype(np.float64)))
-    return points
-
-
-def _embedding(model_or_Z: Any) -> FloatArray:
-    """Return the embedding of a model, or a given one, as float64."""
-    if hasattr(model_or_Z, "get_params"):
-        check_model(model_or_Z)
-        return np.asarray(to_host(model_or_Z.embedding_), dtype=np.float64)
-    allowed = "a fitted factorization or an embedding of shape (n_samples, n_components)"
-    values = as_real_array(model_or_Z, "model_or_Z", allowed)
-    if values.ndim != 2 or values.size == 0:
-        raise InputError("model_or_Z", f"shape {values.shape}", allowed)
-    if not np.isfinite(values).all():
-        raise InputError("model_or_Z", "entries that are not finite", "finite numbers")
-    return values.astype(np.float64)
-
-
-def _project(embedding: FloatArray, projection: Callable[[FloatArray], Any] | Any) -> FloatArray:
-    """Project an embedding to two dimensions."""
-    transform = getattr(projection, "fit_transform", projection)
-    if not callable(transform):
-        allowed = "a function from (n, R) to (n, 2) or an object with fit_transform"
-        raise InputError("projection", repr(projection), allowed)
-    points = np.asarray(transform(embedding), dtype=np.float64)
-    if points.shape != (len(embedding), 2):
-        returns = "a projection that returns shape"
-        raise InputError("projection", f"{returns} {points.shape}", f"{returns} {(len(embedding), 2)}")
-    return points
+    return np.asarray(plane.fit_transform(normalize(embedding.astype(np.float64))))

@@ -1,15 +1,18 @@
 """Transport of one sample to its model: arrows on an image, and the plan of one mode."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gwntf.core import FloatArray, InputError
-from gwntf.plots.checks import check_model, check_sample
-from gwntf.plots.frames import new_axes
-from gwntf.plots.transports import SampleTransport, check_mode, check_transported
+from gwntf.data import as_data, fold, unfold
+from gwntf.distances import Distance
+from gwntf.distances.columns import Plans
+from gwntf.plots.frames import check_model, check_sample, new_axes
 
 _TINY = np.finfo(np.float64).tiny
+_MAX_ITER, _TOL = 10_000, 1e-7  # of the transports of a sample
 
 
 def plot_flow(
@@ -26,9 +29,8 @@ def plot_flow(
 
     The sample is embedded as `transform` does. Along every transported mode each of its fibers x is carried to the same
     fiber x^ of its model by the plan T of the loss; the mass of entry i goes on average to sum_j T_ij j / sum_j T_ij.
-    The two image modes give the two coordinates of an arrow; one that is not transported gives zero. Where one plan
-    moves mass between all pixels (`SDNMF`), it gives both. Mass that the relaxed marginals let vanish is in no arrow.
-    The circles are the model, each of an area in proportion to the mass at its pixel.
+    The two image modes give the two coordinates of an arrow; one that is not transported gives zero. A plan between all
+    pixels (`SDNMF`) gives both. The circles are the model, each of an area in proportion to the mass at its pixel.
 
     Parameters
     ----------
@@ -55,12 +57,10 @@ def plot_flow(
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from gwntf import GWNTF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> from gwntf.plots import plot_flow
-    >>> X, y = load_digits_tensor()
+    >>> from gwntf import GWNTF, datasets, plots
+    >>> X, y = datasets.load_digits_tensor()
     >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
-    >>> plot_flow(model, X[0], ax=Figure().subplots()).get_title().split()[0]
+    >>> plots.plot_flow(model, X[0], ax=Figure().subplots()).get_title().split()[0]
     'flow'
     """
     check_model(model, ax)
@@ -70,14 +70,22 @@ def plot_flow(
         raise InputError("threshold", repr(threshold), "a number from 0 to 1")
     if not scale > 0:
         raise InputError("scale", repr(scale), "a positive number")
-    check_transported(model, "modes", modes, order)
-    transport = SampleTransport.of(model, batch)
+    _check_transported(model, "modes", modes, order)
+    transport = _SampleTransport(model, batch)
     image = _summed(transport.values, order)
     moves = [_weighted(*transport.moves(axis), order) for axis in order]
     moved = np.hypot(*moves)
+    from matplotlib.collections import EllipseCollection
+
     ax = new_axes(ax, (4.6, 4.8))
     ax.imshow(image, cmap=cmap, vmin=0, interpolation="nearest", alpha=0.5)
-    _circles(ax, _summed(transport.model, order))
+    mass = _summed(transport.model, order)
+    rows, columns = np.nonzero(mass > 0)
+    sizes = 0.9 * np.sqrt(mass[rows, columns] / max(float(mass.max()), _TINY))  # the largest nearly fills its pixel
+    places = np.stack([columns, rows], axis=1)
+    circles = EllipseCollection(sizes, sizes, np.zeros(len(sizes)), units="xy", offsets=places)
+    circles.set(offset_transform=ax.transData, facecolor="none", edgecolor="C0", linewidth=0.8)
+    ax.add_collection(circles, autolim=False)
     rows, columns = np.nonzero(np.isfinite(moved) & (image >= threshold * image.max()))
     down, across = (scale * move[rows, columns] for move in moves)
     units = {"angles": "xy", "scale_units": "xy", "units": "xy", "scale": 1, "width": 0.08}
@@ -114,40 +122,30 @@ def plot_plan(model: Any, sample: Any, *, mode: int = 1, cmap: str = "viridis", 
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from gwntf import GWNTF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> from gwntf.plots import plot_plan
-    >>> X, y = load_digits_tensor()
+    >>> from gwntf import GWNTF, datasets, plots
+    >>> X, y = datasets.load_digits_tensor()
     >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
-    >>> plot_plan(model, X[0], mode=2, ax=Figure().subplots()).get_xlabel()
+    >>> plots.plot_plan(model, X[0], mode=2, ax=Figure().subplots()).get_xlabel()
     'place in the model'
     """
     check_model(model, ax)
     batch = check_sample(model, sample)
-    axis = check_mode(model, mode)
-    plan = SampleTransport.of(model, batch).plan(axis)
+    given: Any = mode
+    count = len(model.factors_) - 1
+    if not isinstance(given, int | np.integer) or not 1 <= mode <= count:
+        allowed = f"an axis of X from 1 to {count} (one sample has no fibers along the samples)"
+        raise InputError("mode", repr(mode), allowed)
+    _check_transported(model, "mode", mode, [int(mode) - 1])
+    plan = _SampleTransport(model, batch).plans(int(mode) - 1).total()
     from matplotlib.colors import LogNorm
 
     ax = new_axes(ax, (5.2, 4.4))
     top = float(plan.max()) or 1.0
     image = ax.imshow(plan, cmap=cmap, norm=LogNorm(1e-4 * top, top, clip=True), interpolation="nearest")
     ax.plot([-0.5, len(plan) - 0.5], [-0.5, len(plan) - 0.5], color="white", linestyle="--", linewidth=0.8)
-    title = f"mass moved along axis {mode}"
-    ax.set(title=title, xlabel="place in the model", ylabel="place in the sample")
+    ax.set(title=f"mass moved along axis {mode}", xlabel="place in the model", ylabel="place in the sample")
     ax.figure.colorbar(image, cax=ax.inset_axes([1.03, 0, 0.05, 1]), label="mass")
     return ax
-
-
-def _circles(ax: Any, mass: FloatArray) -> None:
-    """Draw a circle on every pixel, of an area in proportion to its mass; the largest nearly fills its pixel."""
-    from matplotlib.collections import EllipseCollection
-
-    rows, columns = np.nonzero(mass > 0)
-    sizes = 0.9 * np.sqrt(mass[rows, columns] / max(float(mass.max()), _TINY))
-    places = np.stack([columns, rows], axis=1)
-    circles = EllipseCollection(sizes, sizes, np.zeros(len(sizes)), units="xy", offsets=places)
-    circles.set(offset_transform=ax.transData, facecolor="none", edgecolor="C0", linewidth=0.8)
-    ax.add_collection(circles, autolim=False)
 
 
 def _check_modes(modes: Any, order: int) -> tuple[int, int]:
@@ -164,13 +162,60 @@ def _check_modes(modes: Any, order: int) -> tuple[int, int]:
 def _summed(values: FloatArray, order: tuple[int, int]) -> FloatArray:
     """Sum over all axes but two, which come in this order."""
     first = np.moveaxis(values, order, (0, 1))
-    summed: FloatArray = first.reshape(*first.shape[:2], -1).sum(axis=-1)
-    return summed
+    return np.asarray(first.reshape(*first.shape[:2], -1).sum(axis=-1))
 
 
 def _weighted(moves: FloatArray, mass: FloatArray, order: tuple[int, int]) -> FloatArray:
     """Mean over all axes but two, weighted by mass; NaN where there is none."""
     total = _summed(mass, order)
     moved = _summed(np.where(mass > 0, mass * moves, 0), order)
-    mean: FloatArray = np.where(total > 0, moved / np.where(total > 0, total, 1), np.nan)
-    return mean
+    return np.where(total > 0, moved / np.where(total > 0, total, 1), np.nan)
+
+
+def _check_transported(model: Any, argument: str, given: Any, axes: Sequence[int]) -> None:
+    """Raise unless the loss of a model transports mass along one of the axes of a sample, counted from zero."""
+    if not hasattr(model, "costs_"):
+        name = f"{type(model).__name__}, whose loss transports nothing"
+        raise InputError("model", name, "a model with a transport loss")
+    costs = model.costs_[1:]
+    moved = {axis for axis, cost in enumerate(costs) if cost is not None}
+    joint = len(costs) < len(model.sample_shape_)
+    if not (moved if joint else moved & set(axes)):
+        names = ", ".join(str(axis + 1) for axis in sorted(moved)) or "this model transports none of a sample"
+        raise InputError(argument, repr(given), f"a transported axis of X ({names})")
+
+
+class _SampleTransport:
+    """The transport of an X of one sample to its model, both in normalised scale, zero for missing entries."""
+
+    def __init__(self, model: Any, batch: FloatArray) -> None:
+        shape = tuple(model.sample_shape_)
+        made = model.inverse_transform(model.transform(batch)).reshape(shape).astype(np.float64)
+        scaled, _ = as_data(batch, name="sample", missing=model.missing).normalised(model.sample_norm)
+        block: Any = scaled.dense_block
+        self.values: FloatArray = block.values.reshape(shape)
+        self.model: FloatArray = made if block.observed is None else np.where(block.observed.reshape(shape), made, 0)
+        self._costs = model.costs_[1:]  # one per axis of a sample, None for none, or one between all its entries
+        self._joint = len(self._costs) < len(shape)
+        self._distance = Distance(model.reg, model.reg_m_data, model.reg_m_model, _MAX_ITER, _TOL)
+
+    def moves(self, axis: int) -> tuple[FloatArray, FloatArray]:
+        """Return the distance along an axis of the mass of every entry (NaN where none moves), and that mass."""
+        shape = self.values.shape
+        places = np.arange(shape[axis], dtype=np.float64)
+        at = 0 if self._joint else axis
+        if self._costs[at] is None:
+            return np.zeros(shape), self.values
+        plans = self.plans(at)
+        if self._joint:
+            grid = np.broadcast_to(places.reshape(-1, *(1,) * (len(shape) - axis - 1)), shape)
+            means = plans.mean_places(grid.ravel())
+            return means.reshape(shape) - grid, plans.scaled.data_marginal.reshape(shape)
+        means = plans.mean_places(places) - places[:, None]
+        return fold(means, axis, shape), fold(plans.scaled.data_marginal, axis, shape)
+
+    def plans(self, at: int) -> Plans:
+        """Solve the transports along one axis, or between all entries."""
+        pair = (values.reshape(-1) if self._joint else values for values in (self.values, self.model))
+        data, model = (unfold(values, at) if values.ndim > 1 else values[:, None] for values in pair)
+        return self._distance.plans(data, model, self._costs[at])

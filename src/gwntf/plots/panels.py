@@ -8,8 +8,7 @@ import numpy as np
 
 from gwntf.backends import to_host
 from gwntf.core import FloatArray, InputError
-from gwntf.plots.checks import check_model, choose_components
-from gwntf.plots.frames import check_columns, new_axes
+from gwntf.plots.frames import check_columns, check_model, choose_components, new_axes
 
 
 def plot_images(images: FloatArray, *, columns: int | None = None, share_scale: bool = False, ax: Any = None) -> Any:
@@ -73,12 +72,10 @@ def plot_objective(model: Any, *, ax: Any = None) -> Any:
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from gwntf import GWNTF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> from gwntf.plots import plot_objective
-    >>> X, y = load_digits_tensor()
+    >>> from gwntf import GWNTF, datasets, plots
+    >>> X, y = datasets.load_digits_tensor()
     >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
-    >>> plot_objective(model, ax=Figure().subplots()).get_title()
+    >>> plots.plot_objective(model, ax=Figure().subplots()).get_title()
     'objective over 5 iterations'
     """
     check_model(model, ax)
@@ -86,8 +83,7 @@ def plot_objective(model: Any, *, ax: Any = None) -> Any:
     curve = model.objective_curve_
     ax.plot(np.arange(len(curve)), curve, color="C0")
     ax.set_yscale("log" if curve.min() > 0 else "linear")
-    title = f"objective over {model.n_iter_} iterations"
-    ax.set(xlabel="outer iteration", ylabel="objective F", title=title)
+    ax.set(xlabel="outer iteration", ylabel="objective F", title=f"objective over {model.n_iter_} iterations")
     ax.grid(alpha=0.3)
     return ax
 
@@ -110,12 +106,10 @@ def overview(model: Any, X: FloatArray, *, title: str | None = None) -> Any:
 
     Examples
     --------
-    >>> from gwntf import GWNTF
-    >>> from gwntf.datasets import load_digits_tensor
-    >>> from gwntf.plots import overview
-    >>> X, y = load_digits_tensor()
+    >>> from gwntf import GWNTF, datasets, plots
+    >>> X, y = datasets.load_digits_tensor()
     >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
-    >>> len(overview(model, X[:10]).axes)
+    >>> len(plots.overview(model, X[:10]).axes)
     3
     """
     check_model(model)

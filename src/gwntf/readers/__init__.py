@@ -1,13 +1,12 @@
 """Reads a user's files and folders into samples; the content of a file is never trusted.
 
-May import `problem`, `engines` and `core`. Start with `read`, which knows the formats; each has a file of its own.
-`limits` has the size limits that all readers check. Libraries that crash on damaged files run in a child process:
-`matlab` starts it, `isolated` is what it runs.
+May import `data` and everything below it. Start with `read`, the table of formats. `limits` has the size limits that
+all readers check. Libraries that crash on damaged files run in a child process: `matlab` starts it, `isolated` is what
+it runs.
 """
 
 from gwntf.readers.limits import format_bytes
 from gwntf.readers.read import FORMATS, default_memory, read_data
-from gwntf.readers.samples import Samples
-from gwntf.readers.summary import Summary, summarise
+from gwntf.readers.samples import Samples, Summary, summarise
 
 __all__ = ["FORMATS", "Samples", "Summary", "default_memory", "format_bytes", "read_data", "summarise"]

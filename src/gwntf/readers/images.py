@@ -17,15 +17,11 @@ _MAX_PIXELS = 2**26
 _FEW_PIXELS, _PIXELS_PER_BYTE = 2**20, 10_000
 """Pixels that any image may have, and for each byte of its file; blank pages in black and white reach 8000."""
 
-_DEEP_MODES = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
-"""Pillow's modes of more than eight bits."""
+_DEEP_MODES = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")  # Pillow's modes of more than eight bits
 
 
 def read_images(folder: Path, max_bytes: int, *, size: tuple[int, int] | None = None, color: bool = False) -> Samples:
-    """Read all images of a folder, or of its subfolders, whose names are then the labels.
-
-    Images are sorted by name, numbers in names by value.
-    """
+    """Read all images of a folder, or of its subfolders, whose names are then the labels; sorted as people count."""
     require("PIL", folder)
     if size is not None and min(size) < 1:
         raise InputError("size", str(size), "a height and a width of at least 1")

@@ -22,7 +22,7 @@ _ITEM_SIZES |= {f"{sign}int{8 * size}": size for sign in ("", "u") for size in (
 
 
 def read_mat5(path: str, key: str | None, labels: str | None, max_bytes: int) -> dict[str, Any]:
-    """Return the arrays "X" and, if asked for, "labels" of a MATLAB file up to version 7."""
+    """Return the arrays "X" and, if `labels` is given, "labels" of a MATLAB file up to version 7."""
     from scipy.io import loadmat, whosmat
 
     found = {name: (tuple(shape), kind) for name, shape, kind in whosmat(path)}
@@ -39,7 +39,7 @@ def read_mat5(path: str, key: str | None, labels: str | None, max_bytes: int) ->
 
 
 def read_hdf5(path: str, key: str | None, labels: str | None, max_bytes: int) -> dict[str, Any]:
-    """Return the datasets "X" and, if asked for, "labels" of an HDF5 file; MATLAB 7.3 stores axes in reverse order."""
+    """Return the datasets "X" and, if given, "labels" of an HDF5 file; MATLAB 7.3 stores axes in reverse order."""
     import h5py
 
     with h5py.File(path, "r") as file:

@@ -6,14 +6,9 @@ Imports only the standard library, because the child process that runs `isolated
 import math
 from collections.abc import Mapping, Sequence
 
-MAX_EXPANSION = 1000
-"""How many times its stored bytes an array may take in memory; deflate reaches 1032 on zeros."""
-
-ALWAYS_ALLOWED = 2**26
-"""Bytes that an array may take in memory whatever its file stores."""
-
-NUMERIC_KINDS = "fiub"
-"""NumPy dtype kinds that are accepted as data."""
+MAX_EXPANSION = 1000  # how many times its stored bytes an array may take in memory; deflate reaches 1032 on zeros
+ALWAYS_ALLOWED = 2**26  # bytes that an array may take in memory whatever its file stores
+NUMERIC_KINDS = "fiub"  # NumPy dtype kinds that are accepted as data
 
 
 class RefusedError(Exception):

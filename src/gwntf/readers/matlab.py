@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import DataError
-from gwntf.readers.numpy_files import build_sparse
+from gwntf.readers.arrays import build_sparse
 from gwntf.readers.samples import Samples, require
 
 _TIMEOUT = 60.0
-_BYTES_PER_SECOND = 1e6
-"""The timeout grows with the file: this is the slowest reading speed that is waited for."""
+_BYTES_PER_SECOND = 1e6  # the timeout grows with the file: this is the slowest reading speed that is waited for
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
@@ -57,11 +56,7 @@ def _as_samples(arrays: dict[str, Any]) -> Samples:
 
 
 def read_isolated(reader: str, path: Path, key: str | None, labels: str | None, max_bytes: int) -> dict[str, Any]:
-    """Read arrays of a file in a child process; a crash or a hang there raises a DataError here.
-
-    `reader` is a key of `isolated.READERS`. Returns "X" and, where they were asked for, "labels"; of a sparse matrix
-    the parts "X.data", "X.indices", "X.indptr" and "X.shape".
-    """
+    """Return the arrays that `isolated.save` wrote in a child process; a crash or a hang there raises a DataError."""
     with TemporaryDirectory(prefix="gwntf-") as folder:
         request = {"reader": reader, "folder": folder, "path": str(path.resolve()), "key": key}
         answer = _run_child(path, json.dumps({**request, "labels": labels, "max_bytes": max_bytes}))

@@ -12,12 +12,11 @@ import numpy as np
 from gwntf.core import DataError, InputError
 from gwntf.data import check_sample_shape
 from gwntf.readers import images
+from gwntf.readers.arrays import read_npy, read_npz, read_zarr
 from gwntf.readers.limits import NUMERIC_KINDS, RefusedError
 from gwntf.readers.matlab import read_hdf5, read_mat
-from gwntf.readers.numpy_files import read_npy, read_npz
 from gwntf.readers.samples import Samples, as_labels, read_errors
 from gwntf.readers.tables import read_csv, read_parquet
-from gwntf.readers.zarr_store import read_zarr
 
 FORMATS: dict[str, Callable[..., Samples]] = {
     ".npy": read_npy,
@@ -29,11 +28,7 @@ FORMATS: dict[str, Callable[..., Samples]] = {
     ".parquet": read_parquet,
     ".zarr": read_zarr,
 }
-"""Readers by the suffix of a path; any other folder is read as one of images.
-
-A reader takes a path, the largest number of bytes of an array, and as keywords those options of `read_data` that
-apply to its format.
-"""
+"""Readers by suffix; each takes a path, the largest size of an array in bytes, and its options of `read_data`."""
 
 
 def read_data(
@@ -94,7 +89,13 @@ def read_data(
     ((5, 3, 4), array([0, 1, 2, 3, 4]))
     """
     place, suffix = Path(path), Path(path).suffix.lower()
-    reader = _choose_reader(place, suffix)
+    if not place.exists():
+        raise DataError(f"{place} does not exist.")
+    is_folder = place.is_dir() and suffix != ".zarr"
+    if not is_folder and suffix not in FORMATS:
+        hint = "put images into a folder and give its path" if suffix in images.FORMATS else "convert it"
+        raise DataError(f"{place} has an unknown format; expected {', '.join(FORMATS)} or a folder: {hint}.")
+    reader: Callable[..., Samples] = images.read_images if is_folder else FORMATS[suffix]
     options = {"key": key, "labels": labels, "size": size, "color": color or None, "lazy": lazy or None}
     given = {name: value for name, value in options.items() if value is not None}
     accepted = [name for name in options if name in inspect.signature(reader).parameters]
@@ -121,17 +122,6 @@ def default_memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (AttributeError, ValueError, OSError):
         return 2**32
-
-
-def _choose_reader(path: Path, suffix: str) -> Callable[..., Samples]:
-    if not path.exists():
-        raise DataError(f"{path} does not exist.")
-    if path.is_dir() and suffix != ".zarr":
-        return images.read_images
-    if suffix in FORMATS:
-        return FORMATS[suffix]
-    hint = "put images into a folder and give its path" if suffix in images.FORMATS else "convert it"
-    raise DataError(f"{path} has an unknown format; expected {', '.join(FORMATS)} or a folder: {hint}.")
 
 
 def _samples_first(X: Any, axis: int, *, lazy: bool) -> Any:

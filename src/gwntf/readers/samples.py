@@ -1,5 +1,6 @@
-"""The result of every reader, and the checks and errors that readers share."""
+"""The result of every reader, its summary, and the checks and errors that readers share."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ class Samples:
     X : array of shape (n_samples, ...)
         A NumPy array, a SciPy sparse array where the file has one; with ``lazy=True`` a memory map or a zarr array.
     labels : (n_samples,) array or None
-        Class of each sample, whole numbers or strings, where they were asked for or are names of subfolders.
+        Class of each sample, whole numbers or strings, where they were requested or are names of subfolders.
     names : tuple of str or None
         Names of the samples: paths of images within their folder.
     note : str
@@ -74,3 +75,42 @@ def as_labels(values: Any, n_samples: int, what: str) -> NDArray[Any]:
             raise RefusedError(f"has labels ({what}) that are not whole numbers")
         labels = labels.astype(np.int64)
     return labels
+
+
+_BLOCK_ENTRIES = 2**22
+
+
+@dataclass
+class Summary:
+    """Shape and type of an array, range of its finite entries, and numbers of entries that are 0, NaN and so on."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    sparse: bool  # whether it is a SciPy sparse array
+    smallest: float = math.nan  # NaN without finite entries
+    largest: float = math.nan
+    zeros: int = 0
+    missing: int = 0  # NaN
+    infinite: int = 0
+    negative: int = 0
+    entries: int = 0  # all of them
+
+
+def summarise(X: Any) -> Summary:
+    """Return the summary of an array, read in blocks of samples where it is on disk."""
+    shape = tuple(map(int, X.shape))
+    found = Summary(shape, str(X.dtype), hasattr(X, "tocsr"), entries=math.prod(shape))
+    rows = max(1, _BLOCK_ENTRIES * shape[0] // max(1, found.entries))
+    blocks = [X.data] if found.sparse else (X[start : start + rows] for start in range(0, shape[0], rows))
+    if found.sparse and X.nnz < found.entries:
+        found.zeros, found.smallest, found.largest = found.entries - X.nnz, 0.0, 0.0
+    for block in map(np.asarray, blocks):
+        finite = block[np.isfinite(block)]
+        found.missing += int(np.isnan(block).sum())
+        found.infinite += int(np.isinf(block).sum())
+        found.zeros += int((finite == 0).sum())
+        found.negative += int((finite < 0).sum())
+        if finite.size:
+            found.smallest = float(np.fmin(found.smallest, finite.min()))
+            found.largest = float(np.fmax(found.largest, finite.max()))
+    return found

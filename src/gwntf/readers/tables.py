@@ -17,10 +17,7 @@ _MISSING = {"", "na", "n/a", "nan", "null", "none"}
 
 
 def read_csv(path: Path, max_bytes: int, *, labels: str | None = None) -> Samples:
-    """Read numbers from text, never evaluated; a header is detected, an empty cell is NaN.
-
-    A first column without a name, as other programs write row numbers, is skipped.
-    """
+    """Read numbers from text; a header is detected, an empty cell is NaN, a first column without a name is skipped."""
     stored = path.stat().st_size
     with path.open(encoding="utf-8-sig", newline="") as file:
         first_line = file.readline()
@@ -65,19 +62,16 @@ def _parse_cell(cell: str) -> float | None:
         return None
 
 
-def _parse_row(row: list[str], count: int) -> list[float]:
+def _parse_row(row: list[str], count: int) -> list[Any]:
     if "_" not in "".join(row):
         try:
             return [float(cell) for cell in row]  # fast: most rows contain numbers only
         except ValueError:
             pass
-    numbers = []
-    for cell in row:
-        number = _parse_cell(cell)
-        if number is None:
-            expected = "a number (a column of labels is named by labels=, --labels)"
-            raise RefusedError(f"has {cell[:40]!r} in row {count}; expected {expected}")
-        numbers.append(number)
+    numbers = [_parse_cell(cell) for cell in row]
+    if None in numbers:
+        expected = "a number (a column of labels is named by labels=, --labels)"
+        raise RefusedError(f"has {row[numbers.index(None)][:40]!r} in row {count}; expected {expected}")
     return numbers
 
 

@@ -7,21 +7,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.preprocessing import normalize
 
 from gwntf import plots
 from gwntf._version import __version__
 from gwntf.backends import to_host
-from gwntf.core import Status
+from gwntf.core import FloatArray, Status
 from gwntf.estimators.records import SESSION
 from gwntf.evaluation import clustering_scores
-from gwntf.plots.samples import check_kind
+from gwntf.plots.panels import mosaic
+from gwntf.plots.samples import as_picture, check_kind
 from gwntf.readers import Samples
-from gwntf.reports.members import draw_members, members_height
 from gwntf.reports.page import cell, html_table, new_figure, page, paragraph, picture, preformatted, section
 
-_MAX_COMPONENTS, _MAX_SAMPLES, _MAX_POINTS = 40, 10, 3000
-_MAX_NAME, _MAX_CELL_NAME = 24, 41
-"""Length of the name of a class in a picture, and in a table."""
+_MAX_COMPONENTS, _MAX_SAMPLES, _MAX_POINTS, _MAX_CLUSTERS, _MAX_MEMBERS = 40, 10, 3000, 30, 14
+_MAX_NAME, _MAX_CELL_NAME = 24, 41  # length of the name of a class in a picture, and in a table
+_GAP = 0.06  # gap between images of members, as a share of their side
 
 
 def model_report(model: Any, title: str, samples: Samples | None = None) -> str:
@@ -56,8 +57,7 @@ def model_report(model: Any, title: str, samples: Samples | None = None) -> str:
         sections.append(section("Embedding", _embedding(model, known)))
         curve, figure = model.objective_curve_, new_figure(7, 3.2)
         plots.plot_objective(model, ax=figure.subplots())
-        caption = f"From {curve[0]:.6g} at the start to {curve[-1]:.6g}."
-        sections.append(section("Objective", picture(figure, caption)))
+        sections.append(section("Objective", picture(figure, f"From {curve[0]:.6g} at the start to {curve[-1]:.6g}.")))
         differ = paragraph("Parameters that differ from the defaults of the method.")
         sections.append(section("Settings", differ, preformatted(_settings(model))))
     return page(title, sections)
@@ -85,14 +85,7 @@ def _clusters(model: Any, samples: Samples | None, known: NDArray[Any] | None) -
         text = ", ".join(f"{name} {100 * score:.1f} %" for name, score in scores)
         parts.append(paragraph(f"Against the known classes: {text}."))
     if samples is not None and len(model.sample_shape_) in (2, 3):
-        figure = new_figure(9.5, members_height(model, found))
-        draw_members(figure.subplots(), model, samples.X, found)
-        caption = "Each row is a cluster, the largest first (number: samples); its most typical members come first."
-        parts.append(picture(figure, caption))
-    return [*parts, _sizes(found, known)]
-
-
-def _sizes(found: NDArray[np.int_], known: NDArray[Any] | None) -> str:
+        parts.append(_members(model, samples.X))
     rows = []
     for label, count in zip(*np.unique(found, return_counts=True), strict=True):
         row = [str(label), str(count), f"{100 * count / len(found):.1f} %"]
@@ -102,7 +95,43 @@ def _sizes(found: NDArray[np.int_], known: NDArray[Any] | None) -> str:
             row += [_shorten(str(names[top]), _MAX_CELL_NAME), f"{100 * counts[top] / count:.0f} %"]
         rows.append([cell(text) for text in row])
     head = ["cluster", "samples", "share"] + ([] if known is None else ["commonest class", "its share"])
-    return html_table(head, rows)
+    return [*parts, html_table(head, rows)]
+
+
+def _members(model: Any, X: Any) -> str:
+    """Return a picture with one row of images for each cluster, the nearest to its mean direction first."""
+    names, sizes = np.unique(model.labels_, return_counts=True)
+    order = np.argsort(-sizes, kind="stable")[:_MAX_CLUSTERS]
+    directions = normalize(np.asarray(to_host(model.embedding_), dtype=np.float64))
+    rows = []
+    for k in order:
+        indices = np.flatnonzero(model.labels_ == names[k])
+        cosines = directions[indices] @ directions[indices].mean(axis=0)
+        typical = indices[np.argsort(-cosines, kind="stable")[:_MAX_MEMBERS]]
+        rows.append([_image(X[index], tuple(model.sample_shape_)) for index in typical])
+    height, width = model.sample_shape_[:2]
+    gap = (max(1, round(_GAP * height)), max(1, round(_GAP * width)))
+    inches = 8.6 / _MAX_MEMBERS * min(height / width, 3.0) * len(rows) + 0.3
+    figure = new_figure(9.5, float(min(40.0, max(1.2, inches))))
+    ax = figure.subplots()
+    aspect = "auto" if height > 3 * width else "equal"
+    canvas = mosaic(rows, _MAX_MEMBERS, gap=gap, fill=1.0)
+    ax.imshow(canvas, cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect=aspect)
+    middles = np.arange(len(rows)) * (height + gap[0]) + height / 2
+    ax.set_yticks(middles, [f"{names[k]}: {sizes[k]}" for k in order], fontsize="small")
+    ax.set_xticks([])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    caption = "Each row is a cluster, the largest first (number: samples); its most typical members come first."
+    return picture(figure, caption)
+
+
+def _image(sample: Any, shape: tuple[int, ...]) -> FloatArray:
+    """Return one sample as an image between 0 and 1, in colour if its last axis has three entries."""
+    dense = sample.toarray() if hasattr(sample, "toarray") else sample
+    values = np.nan_to_num(np.asarray(dense, dtype=np.float64)).reshape(1, *shape)
+    image = as_picture(values, check_kind(None, shape))[0]
+    return np.asarray(image / (image.max() or 1.0))
 
 
 def _components(model: Any) -> str:
@@ -177,6 +206,5 @@ def _settings(model: Any) -> str:
             settings[name] = value
         else:
             shape = getattr(value, "shape", None)
-            kind = f"{type(value).__name__} of shape {shape}"
-            settings[name] = repr(value)[:200] if shape is None else kind
+            settings[name] = repr(value)[:200] if shape is None else f"{type(value).__name__} of shape {shape}"
     return json.dumps(settings, indent=1)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Protocol, Self
 
 from gwntf.core import Array
@@ -22,8 +21,8 @@ class Iteration:
     terms : ObjectiveTerms
         F term by term.
     factors : sequence of arrays
-        Samples first, arrays of the backend, in the scale in which a fit returns them. Not to be changed. On a cluster
-        the sample factor is brought here when somebody looks at it.
+        Samples first, arrays of the backend, in the scale in which a fit returns them. Not to be changed. The sample
+        factor of a fit on a cluster is gathered when it is first used.
 
     Examples
     --------
@@ -67,7 +66,5 @@ class ProgressBar:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._bar.close()

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,18 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from gwntf.backends import Backend
-from gwntf.core import InputError, ModelFileError
-from gwntf.io import read_document, remove_leftovers, write_document
-from gwntf.solver.records import RECORDS
-from gwntf.solver.result import Result
+from gwntf.core import InputError, ModelFileError, Status
+from gwntf.io import Record, Records, read_document, remove_leftovers, write_document
+from gwntf.losses import ObjectiveTerms, PlanTerms
+from gwntf.solver.problem import Result
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 LAYOUT = 3
-"""Of what a fit writes down; to be raised whenever that changes, so that no older checkpoint is gone on from."""
+"""Version of what a fit writes; to be raised whenever that changes, so that no fit continues from an older one."""
+
+_WORDS = 624
+"""Of the state of the Mersenne Twister."""
 
 _PARTS = {"fingerprint", "done", "rng", "restart", "best", "loop"}
 """Of a checkpoint."""
@@ -30,10 +34,10 @@ _PARTS = {"fingerprint", "done", "rng", "restart", "best", "loop"}
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where and how often a fit writes down how far it is.
+    """Where and how often a fit writes a checkpoint, from which the same fit continues after an interruption.
 
-    It is also written at the end of the iteration in which the process is asked to leave, by Ctrl-C or SIGTERM. When
-    the fit has ended, the file is removed.
+    It is also written at the end of the iteration in which the process receives Ctrl-C or SIGTERM. When the fit has
+    ended, the file is removed.
 
     Parameters
     ----------
@@ -75,23 +79,18 @@ class Checkpoint:
 
 @dataclass
 class Progress:
-    """Where a fit stands among its starts."""
+    """How far a fit is among its starts."""
 
     rng: np.random.RandomState  # As it was before the starts were drawn
-    restart: int = 0  # Which start is at work
+    restart: int = 0  # Which start is running
     best: Result | None = None  # The best of those before it
-    loop: dict[str, Any] | None = None  # Where the loop is, from `saved.loop_state`; None at its beginning
+    loop: dict[str, Any] | None = None  # Where the loop is, from `loop`; None at its beginning
 
 
 class Keeper:
-    """Writes the checkpoint of some fits that are done one after the other, and finds the place to go on.
+    """Writes the checkpoint of some fits that run one after the other, if there is one, and finds where to continue.
 
-    Parameters
-    ----------
-    checkpoint : Checkpoint or None
-        Where and how often; None keeps nothing.
-    fingerprint : str
-        Of data and settings; a checkpoint with another one is refused.
+    `fingerprint` is that of data and settings; a checkpoint with another one is refused.
     """
 
     def __init__(self, checkpoint: Checkpoint | None = None, fingerprint: str = "") -> None:
@@ -102,7 +101,7 @@ class Keeper:
         self._done: list[Result] = []
         self._position: Progress | None = None
         self._last, self._since = time.monotonic(), 0
-        self._asked: int | None = None
+        self._signal: int | None = None
         self._before: dict[int, Any] = {}
 
     def finished(self, fit: int, backend: Backend) -> Result | None:
@@ -116,39 +115,40 @@ class Keeper:
         """Return where the present fit begins: at its start, or where the checkpoint has it."""
         if self._checkpoint is None:
             return Progress(rng)
+        _taken(rng)  # a generator that cannot be written is refused before any work
         saved, self._saved = self._saved, None
         if saved is None:
-            self._position = Progress(_copied(rng))
+            self._position = Progress(deepcopy(rng))
             return Progress(rng)
         best = None if saved["best"] is None else _on_backend(saved["best"], backend)
         self._position = Progress(saved["rng"], saved["restart"], best)
-        drawn = _copied(saved["rng"])
+        drawn = deepcopy(saved["rng"])
         if rng is not check_random_state(None):  # the user's own, which ends as if nothing had happened
             rng.set_state(drawn.get_state())
             drawn = rng
         return Progress(drawn, saved["restart"], best, saved["loop"])
 
     def move(self, restart: int, best: Result | None) -> None:
-        """Note which start is at work now."""
+        """Record which start the next iterations belong to."""
         if self._position is not None:
             self._position = replace(self._position, restart=restart, best=best)
 
     def end(self, result: Result) -> None:
-        """Note that the present fit has ended."""
+        """Record that the present fit has ended."""
         if self._checkpoint is not None:
             self._done.append(result)
 
     def offer(self, state: Callable[[], dict[str, Any]]) -> None:
-        """Write the checkpoint if it is time to, and leave if the process was asked to."""
-        if self._checkpoint is None:
+        """Write the checkpoint if it is due; if a signal has come, write it and then act on the signal."""
+        every = self._checkpoint
+        if every is None:
             return
-        if self._asked is not None or self._due():
-            self._write(state())
+        late = every.seconds is not None and time.monotonic() - self._last >= every.seconds and self._since > 0
+        if self._signal is not None or late or (every.iterations is not None and self._since >= every.iterations):
+            self._write(every, state())
         self._since += 1
-        if self._asked is not None:
-            number, self._asked = self._asked, None
-            self._restore()
-            signal.raise_signal(number)  # as if nobody had listened
+        if self._signal is not None:
+            self._raise(self._signal)
             self._install()
 
     def close(self) -> None:
@@ -159,39 +159,23 @@ class Keeper:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Hear Ctrl-C and SIGTERM inside the block, and leave by them after the next checkpoint.
+        """Delay Ctrl-C and SIGTERM inside the block until the next checkpoint is written.
 
-        Only in the main thread, and only where somebody would act on the signal. A second one is not waited with.
+        Only in the main thread, and only where the signal is not ignored. A second signal is handled immediately.
         """
         self._install()
         try:
             yield
         finally:
             self._restore()
-            if self._asked is not None:
-                number, self._asked = self._asked, None
-                signal.raise_signal(number)
+            if self._signal is not None:
+                self._raise(self._signal)
 
-    def _due(self) -> bool:
-        every = self._checkpoint
-        if every is None:
-            return False
-        late = every.seconds is not None and time.monotonic() - self._last >= every.seconds and self._since > 0
-        return late or (every.iterations is not None and self._since >= every.iterations)
-
-    def _write(self, loop: dict[str, Any]) -> None:
-        if self._checkpoint is None or self._position is None:
+    def _write(self, checkpoint: Checkpoint, loop: dict[str, Any]) -> None:
+        if self._position is None:
             return
-        at = self._position
-        content = {
-            "fingerprint": self._fingerprint,
-            "done": self._done,
-            "rng": at.rng,
-            "restart": at.restart,
-            "best": at.best,
-            "loop": loop,
-        }
-        write_document(self._checkpoint.path, "checkpoint", content, RECORDS)
+        content = {"fingerprint": self._fingerprint, "done": self._done, **vars(self._position), "loop": loop}
+        write_document(checkpoint.path, "checkpoint", content, RECORDS)
         self._last, self._since = time.monotonic(), 0
 
     def _install(self) -> None:
@@ -199,42 +183,76 @@ class Keeper:
             return
         for number in _SIGNALS:
             if signal.getsignal(number) not in (signal.SIG_IGN, None):
-                self._before[number] = signal.signal(number, self._hear)
+                self._before[number] = signal.signal(number, self._received)
 
     def _restore(self) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before.clear()
 
-    def _hear(self, number: int, frame: Any) -> None:  # noqa: ARG002
-        if self._asked is None:
-            self._asked = number
-            return
-        self._asked = None
+    def _received(self, number: int, frame: Any) -> None:  # noqa: ARG002
+        if self._signal is None:
+            self._signal = number
+        else:
+            self._raise(number)
+
+    def _raise(self, number: int) -> None:
+        """Act on a signal as if it had not been delayed."""
+        self._signal = None
         self._restore()
         signal.raise_signal(number)
 
 
 def _read(path: str | os.PathLike[str], fingerprint: str) -> dict[str, Any]:
-    """Return what a checkpoint holds if it is that of this fit."""
+    """Return the content of a checkpoint if it is that of this fit."""
     saved = read_document(path, "checkpoint", RECORDS)
     if set(saved) != _PARTS:
-        raise ModelFileError(f"{path} holds other values than a checkpoint of this gwntf: remove it to start anew")
+        raise ModelFileError(f"{path} has other values than a checkpoint of this gwntf: remove it to start again")
     if saved["fingerprint"] != fingerprint:
         given = f"{os.fspath(path)!r}, which a fit of other data or settings has written"
         allowed = (
             "one of a fit of the same data with the same parameters, backend and version of gwntf: "
-            "use another path, or remove the file to start anew"
+            "use another path, or remove the file to start again"
         )
         raise InputError("checkpoint", given, allowed)
     return saved
 
 
-def _copied(rng: np.random.RandomState) -> np.random.RandomState:
-    copy = np.random.RandomState()
-    copy.set_state(rng.get_state())
-    return copy
-
-
 def _on_backend(result: Result, backend: Backend) -> Result:
     return replace(result, factors=[backend.asarray(factor) for factor in result.factors])
+
+
+def _random_state(key: Any, pos: int, has_gauss: int, gauss: float) -> np.random.RandomState:
+    if key.shape != (_WORDS,) or key.dtype != np.uint32 or not 0 <= pos <= _WORDS or has_gauss not in (0, 1):
+        raise ValueError("invalid RandomState")
+    found = np.random.RandomState()
+    found.set_state(("MT19937", key, pos, has_gauss, float(gauss)))
+    return found
+
+
+def _taken(rng: np.random.RandomState) -> dict[str, Any]:
+    state: Any = rng.get_state(legacy=False)
+    if state["bit_generator"] != "MT19937":
+        given = f"a RandomState over {state['bit_generator']}"
+        raise InputError("random_state", given, "an int, None, or a RandomState over MT19937")
+    return {**state["state"], "has_gauss": state["has_gauss"], "gauss": state["gauss"]}
+
+
+def _terms(modes: tuple[PlanTerms | None, ...], misfit: float, graph: float) -> ObjectiveTerms:
+    if not all(mode is None or isinstance(mode, PlanTerms) for mode in modes):
+        raise ValueError("invalid ObjectiveTerms")
+    return ObjectiveTerms(tuple(modes), float(misfit), float(graph))
+
+
+def _plan_terms(transport: float, data: float, model: float) -> PlanTerms:
+    return PlanTerms(float(transport), float(data), float(model))
+
+
+RECORDS: Records = {
+    "ObjectiveTerms": Record(ObjectiveTerms, lambda terms: dict(vars(terms)), _terms),
+    "PlanTerms": Record(PlanTerms, lambda terms: dict(vars(terms)), _plan_terms),
+    "RandomState": Record(np.random.RandomState, _taken, _random_state),
+    "Result": Record(Result, lambda result: dict(vars(result)), Result),
+    "Status": Record(Status, lambda status: {"value": status.value}, Status),
+}
+"""What the solver writes into files, by name."""

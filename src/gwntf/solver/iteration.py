@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any
 
 from gwntf.core import Array
-from gwntf.data import Kept, Sums
+from gwntf.data import Kept
 from gwntf.losses import GraphTerm, ObjectiveTerms, Position
 from gwntf.solver.problem import Problem
 
 Recorded = Callable[..., tuple[Array, ...]]
 
 DETACH_EVERY = 20
-"""Iterations after which what a cluster keeps is sent anew, so that a lost worker costs at most so many."""
+"""Iterations after which a cluster's copies are sent again, so that a lost worker costs at most so many."""
 
 _DETACHED_BYTES = 2**26
 """Bytes of states up to which that is done."""
@@ -24,12 +24,7 @@ _DETACHED_BYTES = 2**26
 class Steps:
     """Iterations of a problem; shared by all of its fits, so that what one has recorded serves the next.
 
-    Attributes
-    ----------
-    data, blocks, loss, graph
-        The problem.
-    size : float
-        Size of X in the unit of the loss, against which small changes are measured.
+    `size` is the size of X in the unit of the loss, against which small changes are measured.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -79,7 +74,7 @@ class Steps:
         return replace(at, halo=self.graph.halo(at.kept))
 
     def _advanced(self, at: Position) -> tuple[Position, Array]:
-        return self._measured(self.loss.advance(self.blocks, at, self.graph, at.halo))
+        return self._measured(self.loss.advance(self.blocks, at, self.graph))
 
     def _measured(self, at: Position) -> tuple[Position, Array]:
         """Collect what a pass found; also return the numbers of which F is the sum."""
@@ -144,7 +139,7 @@ class Steps:
 
 
 class Factors(Sequence[Array]):
-    """Factors of a position in the scale of a result; the first one is brought here when it is looked at."""
+    """Factors of a position in the scale of a result; the first one is gathered when it is first used."""
 
     def __init__(self, steps: Steps, at: Position) -> None:
         self._blocks, self._kept = steps.blocks, at.kept
@@ -154,11 +149,7 @@ class Factors(Sequence[Array]):
     def __len__(self) -> int:
         return 1 + len(self._rest)
 
-    @overload
-    def __getitem__(self, place: int) -> Array: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Array]: ...
-    def __getitem__(self, place: int | slice) -> Array | list[Array]:
+    def __getitem__(self, place: Any) -> Any:
         """Return one factor, or some of them."""
         if isinstance(place, slice):
             return [self[mode] for mode in range(*place.indices(len(self)))]
@@ -181,15 +172,9 @@ def _arrays(at: Position) -> list[Array]:
     """All arrays that change from a position to the next, of one block."""
     kept = at.kept[0]
     own = [] if kept.own is None else [kept.own]
-    return [kept.rows, *own, *at.rest, *_leaves(at.sums), *at.carried]
-
-
-def _leaves(sums: Sums) -> Iterator[Array]:
-    for value in sums.values():
-        if isinstance(value, Sums):
-            yield from _leaves(value)
-        else:
-            yield value
+    sums: list[Array] = []
+    at.sums.map(sums.append)
+    return [kept.rows, *own, *at.rest, *sums, *at.carried]
 
 
 def _with_arrays(at: Position, arrays: Iterator[Array]) -> Position:
@@ -198,11 +183,5 @@ def _with_arrays(at: Position, arrays: Iterator[Array]) -> Position:
     rows = next(arrays)
     own = None if kept.own is None else next(arrays)
     rest = [next(arrays) for _ in at.rest]
-    sums = _filled(at.sums, arrays)
+    sums = at.sums.map(lambda _: next(arrays))
     return replace(at, kept=[Kept(rows, own, kept.state)], rest=rest, sums=sums, carried=tuple(arrays))
-
-
-def _filled(sums: Sums, arrays: Iterator[Array]) -> Sums:
-    return Sums(
-        {name: _filled(value, arrays) if isinstance(value, Sums) else next(arrays) for name, value in sums.items()}
-    )

@@ -10,16 +10,7 @@ from numpy.typing import NDArray
 from gwntf.backends import get_backend
 from gwntf.core import FloatArray, InputError, Relaxation
 from gwntf.data import DataTensor, unfold
-from gwntf.geometry import (
-    Cost,
-    CostSpec,
-    DenseKernel,
-    NearFarCost,
-    Points,
-    near_far_parts,
-    near_pairs,
-    resolve_cost,
-)
+from gwntf.geometry import Cost, CostSpec, DenseKernel, NearFarCost, Points, near_far_parts, near_pairs, resolve_cost
 from gwntf.geometry.costs import COMPARED_COSTS, SAMPLE_MODE_LIMIT
 from gwntf.geometry.features import sample_features
 from gwntf.geometry.near_far import N_NEAR
@@ -42,11 +33,9 @@ def resolve_long_costs(
     costs = []
     for mode, spec in enumerate(specs):
         long = tensor.shape[mode] > tensor.backend.long_fibers and tol > 0 and tensor.complete
-        cost: Cost | None = None
         compared = isinstance(spec, str) and spec in COMPARED_COSTS
         points = _points(tensor, mode, str(spec)) if long and compared else None
-        if points is not None:
-            cost = _near_far(points, relaxation, tol)
+        cost: Cost | None = None if points is None else near_far_cost(points, relaxation, tol)
         costs.append(resolve_cost(spec, tensor, mode) if cost is None else cost)
     return tuple(costs)
 
@@ -65,24 +54,11 @@ def _points(tensor: DataTensor, mode: int, metric: str) -> Points | None:
     return None
 
 
-def near_far_cost(rows: FloatArray, metric: str, relaxation: Relaxation, tol: float) -> NearFarCost | None:
-    """Build a near-far cost whose error is at most `tol`; None if all pairs are cheaper than the clusters it takes.
+def near_far_cost(points: Points, relaxation: Relaxation, tol: float) -> NearFarCost | None:
+    """Build a near-far cost; None if all pairs are cheaper than the clusters it takes.
 
-    Parameters
-    ----------
-    rows : (N, M) array
-        The elements, as the data have them.
-    metric : {"cosine", "euclidean"}
-        See `geometry.near_far.Points`.
-    relaxation : Relaxation
-        At which the error is measured.
-    tol : float
-        Largest relative error, in norm, of the model marginal.
+    The relative error of the model marginal, in norm, is at most `tol`; it is measured at the given relaxation.
     """
-    return _near_far(Points.of_rows(rows, metric), relaxation, tol)
-
-
-def _near_far(points: Points, relaxation: Relaxation, tol: float) -> NearFarCost | None:
     near = near_pairs(points, N_NEAR)
     n_clusters = _FIRST
     while 3 * n_clusters < len(points):

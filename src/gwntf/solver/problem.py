@@ -1,13 +1,14 @@
-"""A factorization problem, complete and independent of where it is solved."""
+"""A factorization problem, when to stop, and what a fit returns."""
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from scipy.sparse import csr_array
 
-from gwntf.core import InputError
+from gwntf.core import Array, FloatArray, InputError, Status
 from gwntf.data import DataTensor
-from gwntf.losses import Loss
+from gwntf.losses import Loss, ObjectiveTerms
 
 
 @dataclass(frozen=True)
@@ -22,3 +23,42 @@ class Problem:
     def __post_init__(self) -> None:
         if not 0 <= self.graph_reg < math.inf:
             raise InputError("graph_reg", repr(self.graph_reg), "a finite nonnegative number")
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When iterations end: the same rule for fits, new samples and batches."""
+
+    max_iter: int = 100  # Iterations at most
+    # Stop when F falls by at most ``tol * max(|F|, size of X)``, where the size is sum(X) for transport and KL, and
+    # 1/2 |X|^2 for least squares; zero never stops early
+    tol: float = 1e-4
+
+    def moving(self, before: Any, after: Any, size: Any) -> Any:
+        """Whether F, a number or an array of them, fell by more than that."""
+        fall = before - after
+        return (fall > self.tol * abs(after)) & (fall > self.tol * size)
+
+
+@dataclass(frozen=True)
+class Result:
+    """Factors and the way to them."""
+
+    # List of (I_n, R) array of the backend: Samples first. Under the Wasserstein loss the columns of all others sum
+    # to one (except with update="paper"), under the least-squares loss they have Euclidean length one.
+    factors: list[Array]
+    # (n_iter + 1,) array: F after k outer iterations at the plans of those factors; k = 0 is the start. The least-
+    # squares loss scales columns once more at the very end, after the last value.
+    objective_curve: FloatArray
+    terms: ObjectiveTerms  # The last value, term by term
+    status: Status  # Why the loop stopped
+
+    @property
+    def objective(self) -> float:
+        """Return the last value of the curve."""
+        return float(self.objective_curve[-1])
+
+    @property
+    def n_iter(self) -> int:
+        """Outer iterations done."""
+        return len(self.objective_curve) - 1

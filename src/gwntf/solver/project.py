@@ -8,7 +8,7 @@ from gwntf.core import Array
 from gwntf.data import Block, DataTensor
 from gwntf.geometry import SampleTies, Ties
 from gwntf.losses import Loss, Pull, tie_penalty
-from gwntf.solver.stopping import Stopping
+from gwntf.solver.problem import Stopping
 
 _BATCH_ENTRIES = 2**22
 

@@ -1,6 +1,6 @@
 """Positions in files, joined over all blocks, so that a fit may continue with other blocks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from operator import methodcaller
 from typing import Any
 
@@ -10,19 +10,9 @@ from numpy.typing import NDArray
 from gwntf.backends import Backend, get_backend
 from gwntf.core import Array
 from gwntf.data import Kept, Sums
-from gwntf.losses import ObjectiveTerms, Position
+from gwntf.losses import Position
 from gwntf.losses.warm import joined_states, split_states
 from gwntf.solver.iteration import Steps
-
-
-def loop_state(steps: Steps, at: Position, terms: ObjectiveTerms, curve: Sequence[float]) -> dict[str, Any]:
-    """Return where a loop is, for a file."""
-    return {"position": to_file(steps, at), "terms": terms, "curve": np.array(curve)}
-
-
-def resumed(steps: Steps, saved: Mapping[str, Any]) -> tuple[Position, ObjectiveTerms, list[float]]:
-    """Return where a loop was when `loop_state` was called."""
-    return from_file(steps, saved["position"]), saved["terms"], saved["curve"].tolist()
 
 
 def to_file(steps: Steps, at: Position) -> dict[str, Any]:
@@ -33,10 +23,10 @@ def to_file(steps: Steps, at: Position) -> dict[str, Any]:
     return {
         "rows": _joined([part.rows for part in kept]),
         "own": None if kept[0].own is None else _joined([part.own for part in kept]),
-        "state": _entries(joined_states([part.state for part in kept], False)),
+        "state": list(joined_states([part.state for part in kept], False).items()),
         "rest": list(at.rest),
-        "sums": _entries(_flat(at.sums)),
-        "columns": None if columns is None else _entries(joined_states(columns, not steps.data.sparse)),
+        "sums": list(_flat(at.sums).items()),
+        "columns": None if columns is None else list(joined_states(columns, not steps.data.sparse).items()),
         "carried": at.carried,
         "effort": at.effort,
         "plain": blocks.recordable and steps.plain(at),
@@ -47,16 +37,15 @@ def from_file(steps: Steps, saved: Mapping[str, Any]) -> Position:
     """Return the position that `to_file` has written, in the blocks of these data."""
     blocks, split = steps.blocks, steps.data.split
     host = get_backend("numpy")
-    state = dict(saved["state"])
-    counts = {mode: blocks.map(methodcaller("fiber_count", mode)) for mode in state}
-    states = split_states(state, counts, host, False) if state else [None] * len(blocks.slices)
-    own = [None] * len(blocks.slices) if saved["own"] is None else split(saved["own"])
+    none = [None] * len(blocks.slices)
+    counts = {mode: blocks.map(methodcaller("fiber_count", mode)) for mode, _ in saved["state"]}
+    states = split_states(saved["state"], counts, host, False) if counts else none
+    own = none if saved["own"] is None else split(saved["own"])
     kept = [Kept(*parts) for parts in zip(split(saved["rows"]), own, states, strict=True)]
     columns = None
-    if saved["columns"] is not None:
-        stored = dict(saved["columns"])
-        across = not steps.data.sparse
-        columns = blocks.put(split_states(stored, {0: blocks.column_counts()}, host, across)) if stored else None
+    if saved["columns"]:
+        counts = {0: blocks.column_counts()}
+        columns = blocks.put(split_states(saved["columns"], counts, host, not steps.data.sparse))
     backend = blocks.backend
     at = Position(
         blocks.put(kept),
@@ -80,10 +69,6 @@ def placed(backend: Backend, values: NDArray[Any]) -> Array:
 
 def _joined(parts: list[Any]) -> Any:
     return parts[0] if len(parts) == 1 else np.concatenate([get_backend("numpy").asarray(part) for part in parts])
-
-
-def _entries(values: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
-    return list(values.items())
 
 
 def _flat(sums: Sums) -> dict[str, Any]:

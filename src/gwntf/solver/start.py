@@ -7,28 +7,32 @@ from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray
 from gwntf.data import DataTensor, as_factors, khatri_rao, to_simplex
-from gwntf.solver.leading import leading_pairs
 
 INITS = ("random", "nndsvd")
 
 _FLOOR = 1e-2
 _POWER_STEPS = 30
 
+_EXTRA = 10
+"""Random directions beyond the singular pairs that are wanted."""
+
 
 def start_factors(tensor: DataTensor, rank: int, init: object, rng: np.random.RandomState) -> list[FloatArray]:
     """Return factors on the simplex whose model has the mass of the data."""
     shape = tensor.shape
-    if isinstance(init, str):
-        factors = random_factors(shape, rank, rng) if init == "random" else nndsvd_factors(tensor, rank, rng)
-    else:
+    if not isinstance(init, str):
         return to_simplex(as_factors(init, shape, rank))
+    factors = random_factors(shape, rank, rng) if init == "random" else nndsvd_factors(tensor, rank, rng)
     return with_mass_of(tensor, factors)
 
 
 def with_mass_of(tensor: DataTensor, factors: list[FloatArray]) -> list[FloatArray]:
-    """Bring factors to the simplex and their model to the mass of the data."""
+    """Bring factors to the simplex, and their model to the mass of the data over the observed entries."""
     samples, *rest = to_simplex(factors)
-    return [samples * _mass_ratio(tensor, [samples, *rest]), *rest]
+    observed = samples
+    if not tensor.complete:
+        observed = samples * tensor.backend.to_numpy(tensor.observed_sums(khatri_rao(rest)))
+    return [samples * (tensor.mass / float(observed.sum())), *rest]
 
 
 def random_factors(shape: tuple[int, ...], rank: int, rng: np.random.RandomState) -> list[FloatArray]:
@@ -61,6 +65,29 @@ def nndsvd_factors(tensor: DataTensor, rank: int, rng: np.random.RandomState) ->
     return factors
 
 
+def leading_pairs(
+    tensor: DataTensor, shape: tuple[int, int], count: int, rng: np.random.RandomState
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Leading singular vectors (left ones as columns, right ones as rows) and values of X_(1), which has that shape.
+
+    Subspace iteration from random directions (N. Halko, P. G. Martinsson and J. A. Tropp, *Finding structure with
+    randomness*, SIAM Review 53, 2011, algorithms 4.4 and 5.1), starting on the shorter side.
+    """
+    forth, back = tensor.times, tensor.transposed_times
+    wide = shape[0] < shape[1]
+    if wide:
+        forth, back = back, forth
+    basis: FloatArray = rng.normal(size=(min(shape), count + _EXTRA))
+    for _ in range(7 if count < 0.1 * min(shape) else 4):
+        basis = np.linalg.qr(forth(basis))[0]
+        basis = np.linalg.qr(back(basis))[0]
+    basis = np.linalg.qr(forth(basis))[0]
+    small = back(basis).T
+    left, values, right = np.linalg.svd(small, full_matrices=False)
+    left, values, right = (basis @ left)[:, :count], values[:count], right[:count]
+    return (right.T, values, left.T) if wide else (left, values, right)
+
+
 def _heavier_sign(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return positive or negative parts of a singular pair, whichever carries more, as NNDSVD does."""
     pairs = [(np.maximum(s * left, 0), np.maximum(s * right, 0)) for s in (1, -1)]
@@ -81,11 +108,3 @@ def _rank_one(tensor: FloatArray) -> tuple[list[FloatArray], float]:
             weight = float(np.linalg.norm(image))
             vectors[axis] = image / weight
     return vectors, weight
-
-
-def _mass_ratio(tensor: DataTensor, factors: list[FloatArray]) -> float:
-    """sum(X) / sum(X^) over the observed entries."""
-    if tensor.complete:
-        return tensor.mass / float(factors[0].sum())
-    sums = tensor.backend.to_numpy(tensor.observed_sums(khatri_rao(factors[1:])))
-    return tensor.mass / float((factors[0] * sums).sum())

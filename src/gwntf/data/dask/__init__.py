@@ -1,8 +1,8 @@
-"""Blocks of samples on the workers of a Dask cluster: data stay there, and small matrices travel.
+"""Blocks of samples on the workers of a Dask cluster: data stay there, and only small matrices are sent.
 
-The only place that imports dask. Start with `blocks`: what `gwntf.data.blocks.Blocks` asks for, as tasks; `work` has
-the functions that run on workers, `cluster` brings data there, `assignment` says which worker has which block, `tasks`
-speaks to the scheduler.
+The only place that imports dask. Start with `blocks`: the methods of `gwntf.data.blocks.Blocks` as tasks; `work` has
+the functions that run on workers, `cluster` brings data there, `tasks` assigns blocks to workers and calls the
+scheduler.
 """
 
 from gwntf.data.dask.cluster import Cluster

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import repeat
+from operator import attrgetter, getitem, methodcaller
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,7 @@ from gwntf.core import Array
 from gwntf.data.block import Block, Sums
 from gwntf.data.blocks import Blocks, Parts, Wanted
 from gwntf.data.dask import work
-from gwntf.data.dask.assignment import Assignment
-from gwntf.data.dask.tasks import Future, Tasks
+from gwntf.data.dask.tasks import Future, Tasks, assigned
 from gwntf.data.partition import even_pieces
 
 
@@ -37,8 +38,17 @@ class OnDask(Blocks):
     sparse: bool = False  # Whether blocks store nonzero entries alone
 
     @cached_property
-    def _assignment(self) -> Assignment:
-        return Assignment(self.tasks, len(self.slices))
+    def _known(self) -> list[str | None]:
+        """Workers of the blocks when they were last assigned."""
+        return assigned([None] * len(self.slices), self.tasks.slots())
+
+    def _workers(self) -> list[str | None]:
+        """Return the worker of every block, now that workers may have come or gone.
+
+        Tasks of a block run there as long as that worker is there, and anywhere when it is not.
+        """
+        self._known[:] = assigned(self._known, self.tasks.slots())
+        return self._known
 
     @cached_property
     def _functions(self) -> dict[Callable[..., Any], Future]:
@@ -50,53 +60,51 @@ class OnDask(Blocks):
             self._functions[function] = self.tasks.put(function)
         return self._functions[function]
 
-    def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
-        calls = zip(self.futures, self._assignment.now(), *arguments, strict=True)
-        waiting = deque(
+    def _called(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> list[Future]:
+        return [
             self.tasks.submit(work.call, function, block, *own, near=near, name=_name(function))
-            for block, near, *own in calls
-        )
+            for block, near, *own in zip(self.futures, self._workers(), *arguments, strict=True)
+        ]
+
+    def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
+        waiting = deque(self._called(function, *arguments))
         while waiting:
             yield self.tasks.gather(waiting.popleft())
 
     def prepared(self, function: Callable[..., Block], *arguments: Sequence[Any]) -> OnDask:
-        calls = zip(self.futures, self._assignment.now(), *arguments, strict=True)
-        made = [
-            self.tasks.submit(work.call, function, block, *own, near=near, name=_name(function))
-            for block, near, *own in calls
-        ]
-        return replace(self, futures=made)
+        return replace(self, futures=self._called(function, *arguments))
 
     def on(self, worker: work.WorkerBackend) -> OnDask:
-        placed = [
-            self.tasks.submit(work.place_block, worker, block, near=near)
-            for block, near in zip(self.futures, self._assignment.now(), strict=True)
-        ]
-        return replace(self, futures=placed, worker=worker)
+        """Bring the blocks to a backend of the workers."""
+        return replace(self.prepared(worker.place), worker=worker)
 
     def run(
         self, function: Callable[..., Any], rest: Sequence[Array], *parts: Parts, **options: Any
     ) -> tuple[Parts, Any]:
+        done = self._run(function, rest, options, zip(self.futures, self._workers(), *parts, strict=True))
+        return done, done
+
+    def _run(
+        self, function: Callable[..., Any], rest: Sequence[Array], options: Any, calls: Iterable[Any]
+    ) -> list[Future]:
+        """Submit a pass over blocks of samples or columns: every call has a block, its worker and its parts."""
         sent, shared = self._sent(function), self.tasks.put([self.backend.to_numpy(part) for part in rest])
-        calls = zip(self.futures, self._assignment.now(), *parts, strict=True)
-        done = [
+        return [
             self.tasks.submit(work.run_block, sent, block, shared, options, *own, near=near, name=_name(function))
             for block, near, *own in calls
         ]
-        return done, done
 
     def apply(self, function: Callable[..., Any], *parts: Parts, **options: Any) -> tuple[Parts, Any]:
         sent = self._sent(function)
-        calls = zip(self._assignment.known, *parts, strict=True)
         done = [
             self.tasks.submit(work.run_rows, sent, self.worker, options, *own, near=near, name=_name(function))
-            for near, *own in calls
+            for near, *own in zip(self._known, *parts, strict=True)
         ]
         return done, done
 
     def collect(self, *sums: Any) -> list[Sums]:
         waiting = [
-            self.tasks.reduce(work.add_up, self._each(work.sums_of, part)) if isinstance(part, list) else part
+            self.tasks.reduce(work.add_up, self._each(attrgetter("sums"), part)) if isinstance(part, list) else part
             for part in sums
         ]
         found: list[Sums] = self.tasks.gather(waiting)
@@ -104,11 +112,11 @@ class OnDask(Blocks):
 
     def _each(self, function: Callable[[Any], Any], parts: Parts) -> list[Future]:
         """Apply a small function to what every block has, where it is."""
-        near = self._assignment.known
-        return [self.tasks.submit(function, part, near=worker) for part, worker in zip(parts, near, strict=False)]
+        pairs = zip(parts, self._known, strict=False)
+        return [self.tasks.submit(function, part, near=near, name=_name(function)) for part, near in pairs]
 
     def put(self, values: Sequence[Any]) -> Parts:
-        return [self.tasks.put(value, near=near) for value, near in zip(values, self._assignment.known, strict=False)]
+        return [self.tasks.put(value, near=near) for value, near in zip(values, self._known, strict=False)]
 
     def take(self, parts: Parts) -> list[Any]:
         found: list[Any] = self.tasks.gather(self._each(work.on_host, parts))
@@ -118,9 +126,8 @@ class OnDask(Blocks):
         return np.concatenate(self.tasks.gather(self._each(work.host_rows, kept)))
 
     def neighbour_rows(self, wanted: Wanted, kept: Parts) -> Parts:
-        near = self._assignment.known
         return [
-            [self.tasks.submit(work.take_rows, kept[block], rows, near=near[block]) for block, rows in needed.items()]
+            [self.tasks.submit(work.take_rows, kept[k], rows, near=self._known[k]) for k, rows in needed.items()]
             for needed in wanted
         ]
 
@@ -134,30 +141,25 @@ class OnDask(Blocks):
                 self.worker,
                 part.start,
                 list(self.slices),
-                [self.tasks.submit(work.cut_columns, block, part) for block in self.futures],
+                [self.tasks.submit(methodcaller("column_part", part), block, name="split") for block in self.futures],
                 near=near,
             )
-            for part, near in zip(parts, self._assignment.now(), strict=False)
+            for part, near in zip(parts, self._workers(), strict=False)
         ]
 
     def run_columns(
         self, function: Callable[..., Any], rest: Sequence[Array], state: Any, kept: Parts, **options: Any
     ) -> tuple[Any, Any, Parts]:
-        sent, shared = self._sent(function), self.tasks.put([self.backend.to_numpy(part) for part in rest])
-        rows = self.tasks.submit(work.join_rows, self._each(work.host_rows, kept))
+        rows = self.tasks.submit(np.concatenate, self._each(work.host_rows, kept))
         before = [None] * len(self._columns) if state is None else state
-        done = [
-            self.tasks.submit(
-                work.run_columns, sent, block, shared, options, own, rows, near=near, name=_name(function)
-            )
-            for block, own, near in zip(self._columns, before, self._assignment.known, strict=False)
-        ]
-        whole = self.tasks.reduce(work.add_up, self._each(work.product_of, done))
-        split = [self.tasks.submit(work.slice_rows, whole, part) for part in self.slices]
-        return done, self.tasks.submit(work.join_sums, self._each(work.sums_of, done)), split
+        calls = zip(self._columns, self._known, before, repeat(rows), strict=False)
+        done = self._run(function, rest, options, calls)
+        whole = self.tasks.reduce(work.add_up, self._each(attrgetter("product"), done))
+        split = [self.tasks.submit(getitem, whole, part) for part in self.slices]
+        return done, self.tasks.submit(work.join_sums, self._each(attrgetter("sums"), done)), split
 
     def column_counts(self) -> list[int]:
-        counts: list[int] = self.tasks.gather(self._each(work.count_columns, self._columns))
+        counts: list[int] = self.tasks.gather(self._each(methodcaller("fiber_count", 0), self._columns))
         return counts
 
     def detached(self, parts: Parts) -> Parts:
@@ -166,5 +168,5 @@ class OnDask(Blocks):
 
 def _name(function: Any) -> str:
     """Name of a function for the dashboard."""
-    inner = getattr(function, "func", function)
+    inner = getattr(function, "func", function)  # that of a `functools.partial`
     return str(getattr(inner, "__name__", type(inner).__name__)).strip("_")

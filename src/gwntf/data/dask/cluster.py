@@ -2,6 +2,7 @@
 
 import math
 import mmap
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -10,37 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gwntf.backends import Backend, get_backend
+from gwntf.core import InputError
 from gwntf.data.blocks import Blocks, InMemory
 from gwntf.data.dask import work
-from gwntf.data.dask.assignment import Assignment
 from gwntf.data.dask.blocks import OnDask
-from gwntf.data.dask.tasks import Tasks, current_client
+from gwntf.data.dask.tasks import RETRIES, Future, Tasks, assigned, current_client
 from gwntf.data.partition import even_pieces
 from gwntf.data.sources import has_sparse_chunks, is_dask, is_mapped
 
 _HOST = work.WorkerBackend(name="numpy")
-"""What is asked of the data before a fit is computed on the processors of the workers."""
+"""Before a fit, blocks are checked and measured with NumPy on the workers."""
 
 
 class Cluster:
-    """The client in use when it is first needed, and the backend that its workers shall use.
-
-    Parameters
-    ----------
-    device, precision
-        See `backends.get_backend`.
-    """
+    """The client in use when it is first needed, and the backend of its workers; see `backends.get_backend`."""
 
     def __init__(self, device: str | None = None, precision: str = "highest") -> None:
         self._worker = work.WorkerBackend(device, precision)
-        self._opened = False
 
     @cached_property
     def tasks(self) -> Tasks:
-        """The tasks of this session, on a cluster that has workers."""
-        tasks = Tasks(current_client())
-        self._opened = True
-        return tasks
+        """The tasks of this session, on the client in use when they are first needed."""
+        return Tasks(current_client())
 
     @property
     def backend(self) -> Backend:
@@ -49,19 +41,23 @@ class Cluster:
 
     def close(self) -> None:
         """Leave nothing on the cluster."""
-        if self._opened:
+        if "tasks" in vars(self):
             self.tasks.cancel()
 
     def read(self, X: Any, dtype: np.dtype[Any]) -> OnDask:
         """Have the workers read a memmap, a zarr array or a Dask array; entries are not checked."""
         slices, parts = self._dask_parts(X) if is_dask(X) else self._parts(X)
-        near = Assignment(self.tasks, len(slices)).now()
         blocks = [
             self.tasks.submit(work.read_block, _HOST, part, rows, dtype, near=worker)
-            for (part, rows), worker in zip(parts, near, strict=True)
+            for (part, rows), worker in zip(parts, self._workers(slices), strict=True)
         ]
-        width = math.prod(X.shape[1:])
-        return OnDask(self.tasks, self.backend, width, slices, blocks, _HOST, has_sparse_chunks(X))
+        return self._on_dask(X.shape, slices, blocks, has_sparse_chunks(X))
+
+    def _workers(self, slices: Sequence[slice]) -> list[str | None]:
+        return assigned([None] * len(slices), self.tasks.slots())
+
+    def _on_dask(self, shape: Sequence[int], slices: list[slice], blocks: list[Future], sparse: bool) -> OnDask:
+        return OnDask(self.tasks, self.backend, math.prod(shape[1:]), slices, blocks, _HOST, sparse)
 
     def _parts(self, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
         """Give every thread one block, to be read from the file; parts of a mapped file are sent."""
@@ -80,12 +76,15 @@ class Cluster:
         slices = [slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False)]
         sizes = tuple(part.stop - part.start for part in slices)
         whole = X.rechunk({0: sizes} | dict.fromkeys(range(1, X.ndim), -1))
-        chunks = self.tasks.compute(whole.to_delayed().ravel())
+        # These may be shared with other computations, and are not cancelled
+        chunks = self.tasks.client.compute(list(whole.to_delayed().ravel()), retries=RETRIES)
         return slices, [(chunk, slice(None)) for chunk in chunks]
 
     def check(self) -> None:
         """Refuse a cluster without workers, or no cluster at all."""
-        self.tasks.check()
+        if not self.tasks.slots():
+            allowed = "a cluster with workers: client.wait_for_workers(1) waits for one"
+            raise InputError("engine", "'dask' with a cluster that has no workers", allowed)
 
     def place(self, blocks: Blocks) -> OnDask:
         """Bring blocks to the backend of the workers; a block that is here is split and sent.
@@ -98,16 +97,13 @@ class Cluster:
             raise TypeError(f"{type(blocks).__name__} cannot be sent to a cluster")
         block = blocks.block
         slices = list(even_pieces(block.shape[0], len(self.tasks.slots())))
-        near = Assignment(self.tasks, len(slices)).now()
-        host = block.on(get_backend("numpy"))
+        host, near = block.on(get_backend("numpy")), self._workers(slices)
         sent = [self.tasks.put(host.select(part), near=worker) for part, worker in zip(slices, near, strict=True)]
-        width = math.prod(block.shape[1:])
-        sent_blocks = OnDask(self.tasks, self.backend, width, slices, sent, _HOST, block.sparse)
-        return sent_blocks.on(self._worker)
+        return self._on_dask(block.shape, slices, sent, block.sparse).on(self._worker)
 
 
 class _MappedFile:
-    """A `numpy.memmap` that travels as its path."""
+    """A `numpy.memmap` that is sent as its path."""
 
     def __init__(self, X: Any) -> None:
         self._path, self._dtype, self._offset, self._shape = X.filename, X.dtype, X.offset, X.shape

@@ -1,5 +1,6 @@
-"""Tasks on a cluster: submitted, added up where they are, gathered, and cancelled together."""
+"""Tasks on a cluster: assigned to workers, submitted, added up where they are, gathered, and cancelled together."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import uuid4
@@ -14,7 +15,7 @@ Future = Any
 """A value on the cluster, or a task that will make it."""
 
 _FAN = 4
-_RETRIES = 2
+RETRIES = 2
 
 
 class Tasks:
@@ -33,7 +34,7 @@ class Tasks:
     ) -> Future:
         """Submit a task; futures among the arguments, or in a list among them, are its dependencies.
 
-        It runs where the scheduler likes it best, or on the worker `near` as long as that one is there.
+        It runs where the scheduler puts it, or on the worker `near` as long as that one is there.
         """
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1000PB"}):
             future = self.client.submit(
@@ -41,16 +42,12 @@ class Tasks:
                 *arguments,
                 key=f"gwntf-{name or function.__name__.strip('_')}-{uuid4().hex}",
                 pure=False,
-                retries=_RETRIES,
+                retries=RETRIES,
                 workers=near,
                 allow_other_workers=near is not None,
             )
         self._open.add(future)
         return future
-
-    def compute(self, delayed: Sequence[Any]) -> list[Future]:
-        """Compute delayed values, such as chunks of a Dask array; they may be shared, and are not cancelled."""
-        return list(self.client.compute(list(delayed), retries=_RETRIES))
 
     def put(self, value: Any, *, near: str | None = None) -> Future:
         """Bring a value to the cluster in such a way that it is not lost with a worker."""
@@ -72,12 +69,6 @@ class Tasks:
         """Return the workers, each as often as it has threads."""
         return [worker for worker, threads in self.client.nthreads().items() for _ in range(threads)]
 
-    def check(self) -> None:
-        """Refuse a cluster without workers."""
-        if not self.slots():
-            allowed = "a cluster with workers: client.wait_for_workers(1) waits for one"
-            raise InputError("engine", "'dask' with a cluster that has no workers", allowed)
-
     def cancel(self) -> None:
         """Cancel all outstanding futures."""
         left = list(self._open)
@@ -92,6 +83,28 @@ def current_client() -> Client:
     except ValueError:
         allowed = "a client: `from distributed import Client; client = Client()` starts workers on this machine"
         raise InputError("engine", "'dask' without a cluster", allowed) from None
+
+
+def assigned(workers: Sequence[str | None], slots: Sequence[str]) -> list[str | None]:
+    """Assign every block to a worker; blocks with a free slot stay, extra blocks go to the least loaded worker.
+
+    The scheduler alone would leave blocks where they were made, since moving one takes longer than a step of it: two
+    blocks that were made on one worker would stay there for the whole fit, beside an idle one. `workers` are those of
+    the blocks so far, and `slots` names every worker as often as it has threads.
+    """
+    free, threads = Counter(slots), Counter(slots)
+    found: list[str | None] = []
+    for worker in workers:
+        stays = worker is not None and free[worker] > 0
+        found.append(worker if stays else None)
+        if stays:
+            free[worker] -= 1  # type: ignore[index]
+    for block, worker in enumerate(found):
+        if worker is None and threads:
+            best = max(threads, key=lambda name: (free[name] / threads[name], -slots.index(name)))
+            found[block] = best
+            free[best] -= 1
+    return found
 
 
 def _identity(value: Any) -> Any:

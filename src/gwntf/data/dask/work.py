@@ -1,7 +1,7 @@
 """What runs on workers: a function of one block with its parts, and the small steps between passes.
 
-Data and states stay on the backend of the worker; whatever travels is a NumPy array. What is large says how large it is
-(`__sizeof__`), so that the scheduler leaves it where it is.
+Data and states stay on the backend of the worker; what is sent is NumPy arrays. Large values report their size
+(`__sizeof__`), so that the scheduler does not move them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
 from sys import getsizeof
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +17,12 @@ from gwntf.backends import Backend, get_backend
 from gwntf.core import FloatArray
 from gwntf.data.block import Block, Sums
 from gwntf.data.blocks import Kept
-from gwntf.data.columns import ColumnBlock, join_columns
 from gwntf.data.sources import as_block, read
 
 
 @dataclass(frozen=True)
 class WorkerBackend:
-    """Which backend the workers use; made where it is first asked for."""
+    """Which backend the workers use; made where it is first needed, and not sent."""
 
     device: str | None = None
     precision: str = "highest"
@@ -33,6 +32,11 @@ class WorkerBackend:
     def backend(self) -> Backend:
         """The backend of this worker."""
         return get_backend(self.name, device=self.device, precision=self.precision)
+
+    def place(self, block: Block) -> Block:
+        """Bring a block to the backend of this worker."""
+        with self.backend.session(None):
+            return block.on(self.backend)
 
     def __reduce__(self) -> Any:
         return WorkerBackend, (self.device, self.precision, self.name)
@@ -44,7 +48,7 @@ class Result:
 
     kept: Any
     sums: Sums | None
-    product: FloatArray | None = None
+    product: FloatArray | None = None  # Rows that a block of columns has for all samples
 
     def __sizeof__(self) -> int:
         return sum(_bytes(part) for part in (self.kept, self.sums, self.product))
@@ -58,42 +62,22 @@ def _bytes(value: Any) -> int:
 
 
 def run_block(
-    function: Callable[..., Any],
-    block: Block,
-    rest: Sequence[FloatArray],
-    options: Mapping[str, Any],
-    *parts: Any,
+    function: Callable[..., Any], block: Block, rest: Sequence[FloatArray], options: Mapping[str, Any], *parts: Any
 ) -> Result:
-    """Run one pass over a block; see `Blocks.run`."""
+    """Run one pass over a block of samples or columns; see `Blocks.run` and `Blocks.run_columns`."""
     backend = block.backend
     with backend.session(None), backend.quiet():
         shared = [backend.asarray(factor) for factor in rest]
-        kept, sums = function(block, shared, *(_here(part, backend) for part in parts), **options)
-        return Result(kept, _on_host(sums, backend))
+        kept, sums, *product = function(block, shared, *(_here(part, backend) for part in parts), **options)
+        return Result(kept, sums.map(backend.to_numpy), *(backend.to_numpy(rows) for rows in product))
 
 
 def run_rows(function: Callable[..., Any], worker: WorkerBackend, options: Mapping[str, Any], *parts: Any) -> Result:
     """Run a function that needs no data; see `Blocks.apply`."""
     backend = worker.backend
     with backend.session(None), backend.quiet():
-        kept, sums = function(backend, *(_here(part, backend) for part in parts), **options)
-        return Result(kept, _on_host(sums, backend))
-
-
-def run_columns(
-    function: Callable[..., Any],
-    columns: ColumnBlock,
-    rest: Sequence[FloatArray],
-    options: Mapping[str, Any],
-    state: Any,
-    rows: FloatArray,
-) -> Result:
-    """Run one pass over some columns; see `Blocks.run_columns`."""
-    backend = columns.backend
-    with backend.session(None), backend.quiet():
-        shared, a = [backend.asarray(factor) for factor in rest], backend.asarray(rows)
-        kept, sums, product = function(columns, shared, _here(state, backend), a, **options)
-        return Result(kept, _on_host(sums, backend), backend.to_numpy(product))
+        kept, sums = function(backend, *(_here(part, backend, read_only=True) for part in parts), **options)
+        return Result(kept, sums and sums.map(backend.to_numpy))
 
 
 def call(function: Callable[..., Any], block: Block, *arguments: Any) -> Any:
@@ -102,36 +86,17 @@ def call(function: Callable[..., Any], block: Block, *arguments: Any) -> Any:
         return function(block, *arguments)
 
 
-def _here(part: Any, backend: Backend) -> Any:
-    """Bring what belongs to a block to its backend; states are copied, so that tasks stay pure."""
+def _here(part: Any, backend: Backend, *, read_only: bool = False) -> Any:
+    """Bring what belongs to a block to its backend; states that a pass writes into are copied: tasks stay pure."""
     value = part.kept if isinstance(part, Result) else part
+    if read_only and isinstance(value, Kept):
+        return value._replace(state=None).on(backend)._replace(state=value.state)
     return value.on(backend) if hasattr(value, "on") else value
-
-
-def _on_host(sums: Sums | None, backend: Backend) -> Sums | None:
-    if sums is None:
-        return None
-    return Sums(
-        {
-            name: _on_host(value, backend) if isinstance(value, Sums) else backend.to_numpy(value)
-            for name, value in sums.items()
-        }
-    )
 
 
 def on_host(part: Any) -> Any:
     """Return what belongs to a block in NumPy arrays."""
     return _here(part, get_backend("numpy"))
-
-
-def sums_of(result: Result) -> Any:
-    """Take the sums of a block, so that nothing else of it travels."""
-    return result.sums
-
-
-def product_of(result: Result) -> Any:
-    """Take the rows that a block of columns has for all samples."""
-    return result.product
 
 
 def add_up(parts: Sequence[Any]) -> Any:
@@ -152,14 +117,10 @@ def join_sums(parts: Sequence[Sums]) -> Sums:
 
 
 def host_rows(part: Any) -> FloatArray:
-    """A(1) of a block, in NumPy."""
-    kept: Kept = on_host(part)
-    return cast(FloatArray, kept.rows)
-
-
-def join_rows(parts: Sequence[FloatArray]) -> FloatArray:
-    """Return A(1) of all samples."""
-    return np.concatenate(parts)
+    """A(1) of a block, in NumPy; its state is not copied."""
+    kept: Kept = part.kept if isinstance(part, Result) else part
+    rows: FloatArray = get_backend("numpy").asarray(kept.rows)
+    return rows
 
 
 def take_rows(part: Any, which: Any) -> FloatArray:
@@ -167,33 +128,12 @@ def take_rows(part: Any, which: Any) -> FloatArray:
     return np.ascontiguousarray(host_rows(part)[which])
 
 
-def slice_rows(rows: FloatArray, which: slice) -> FloatArray:
-    """Take some rows of an array."""
-    return np.ascontiguousarray(rows[which])
-
-
 def read_block(worker: WorkerBackend, source: Any, rows: slice, dtype: np.dtype[Any]) -> Block:
     """Read some samples of a source, as they are."""
     return as_block(read(source, rows), worker.backend, dtype)
 
 
-def place_block(worker: WorkerBackend, block: Block) -> Block:
-    """Bring a block to the backend of the worker."""
+def make_columns(worker: WorkerBackend, first: int, slices: Sequence[slice], parts: Sequence[Block]) -> Any:
+    """Join some columns from all blocks of samples to a `ColumnBlock`."""
     with worker.backend.session(None):
-        return block.on(worker.backend)
-
-
-def cut_columns(block: Block, columns: slice) -> Any:
-    """Return what a block of samples has in some columns."""
-    return block.split_columns([columns])[0]
-
-
-def make_columns(worker: WorkerBackend, first: int, slices: Sequence[slice], parts: Sequence[Any]) -> ColumnBlock:
-    """Join some columns from all blocks of samples."""
-    with worker.backend.session(None):
-        return join_columns(parts, slices, first, worker.backend)
-
-
-def count_columns(columns: ColumnBlock) -> int:
-    """Count columns, or nonzero ones."""
-    return columns.fiber_count(0)
+        return parts[0].join_columns(parts, slices, first, worker.backend)

@@ -1,6 +1,8 @@
-"""NumPy's .npy and .npz files, and SciPy's sparse matrices in .npz files; nothing in them is ever unpickled."""
+"""Array files: .npy and .npz of NumPy, sparse matrices of SciPy in .npz, and zarr stores; nothing is ever unpickled."""
 
+import math
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -9,7 +11,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from gwntf.readers.limits import NUMERIC_KINDS, RefusedError, array_bytes, check_size, choose_array
-from gwntf.readers.samples import Samples, read_errors
+from gwntf.readers.samples import Samples, read_errors, require
 
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _SPARSE_PARTS = {"format", "data", "indices", "indptr", "shape"}
@@ -66,16 +68,14 @@ def _read_file(path: Path, max_bytes: int, kinds: str, *, lazy: bool = False) ->
         if not lazy:
             return _read_array(file, length, max_bytes, kinds)
         _check_header(file, length, kinds)
-        mapped: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        return mapped
+        return npy.open_memmap(path, mode="r")
 
 
 def _read_array(file: IO[bytes], length: int, max_bytes: int, kinds: str, what: str = "entries") -> NDArray[Any]:
     """Read the array of a .npy file of `length` bytes, once its header and sizes have been checked."""
     check_size(_check_header(file, length, kinds, what), length, max_bytes)
     file.seek(0)
-    array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
-    return array
+    return npy.read_array(file, allow_pickle=False)
 
 
 def _check_header(file: IO[bytes], length: int, kinds: str, what: str = "entries") -> int:
@@ -121,3 +121,66 @@ def build_sparse(kind: Any, parts: dict[str, NDArray[Any]]) -> Any:
     matrix = kind((parts["data"], parts["indices"], parts["indptr"]), shape=shape)
     matrix.check_format(full_check=True)
     return csr_array(matrix)
+
+
+_CODECS = (
+    "bitround, blosc, bytes, bz2, crc32, crc32c, delta, fixedscaleoffset, fletcher32, gzip, lz4, lzma, "
+    "packbits, quantize, sharding_indexed, shuffle, transpose, zlib, zstd"
+)
+"""Codecs that turn numbers into numbers; others, such as "pickle", may run code that is stored in the file."""
+
+_MAX_CHUNKS = 10_000  # chunks that any array may have; more of them need at least one stored byte each
+
+
+def read_zarr(
+    path: Path, max_bytes: int, *, key: str | None = None, labels: str | None = None, lazy: bool = False
+) -> Samples:
+    """Read one array of a store, or with ``lazy`` open it."""
+    require("zarr", path)
+    import zarr
+
+    opened: Any = zarr.open(path, mode="r")
+    arrays: dict[str, Any] = {}
+    if isinstance(opened, zarr.Group):
+        arrays = dict(opened.arrays())
+        opened = arrays[choose_array({name: array.shape for name, array in arrays.items()}, key, labels)]
+    elif key is not None:
+        raise RefusedError(f"is one array without a name; leave key={key!r} out")
+    X = _read_zarr_array(opened, max_bytes, lazy=lazy)
+    if labels is None:
+        return Samples(X)
+    if labels in arrays:
+        return Samples(X, _read_zarr_array(arrays[labels], max_bytes))
+    return Samples(X, read_labels(Path(labels), max_bytes))
+
+
+def _read_zarr_array(array: Any, max_bytes: int, *, lazy: bool = False) -> Any:
+    """Check type, codecs and sizes of an array; return it, read unless `lazy`."""
+    if array.dtype.kind not in NUMERIC_KINDS:
+        raise RefusedError(f"has entries of type {array.dtype}, not numbers")
+    unknown = sorted(set(_codec_names(array.metadata.to_dict())) - set(_CODECS.split(", ")))
+    if unknown:
+        raise RefusedError(f"uses the codec {unknown[0]!r}, which is not trusted; expected one of {_CODECS}")
+    chunk = array_bytes(array.chunks, array.dtype.itemsize)
+    if chunk > min(max_bytes, 2**31):
+        raise RefusedError(f"has chunks of {array.chunks} entries, {chunk} bytes each; expected less than 2 GB")
+    if lazy:
+        return array
+    stored = int(array.nbytes_stored())
+    check_size(array_bytes(array.shape, array.dtype.itemsize), stored, max_bytes)
+    # each chunk is looked up: with very many of them, reading would never end
+    chunks = math.prod(-(-n // max(1, step)) for n, step in zip(array.shape, array.chunks, strict=True))
+    if chunks > _MAX_CHUNKS + stored:
+        raise RefusedError(
+            f"declares {chunks} chunks and stores {stored} bytes: it is damaged, or its chunks are too small"
+        )
+    return np.asarray(array[...])
+
+
+def _codec_names(metadata: Any) -> Iterator[str]:
+    """Yield the names of all codecs, nested ones too: in "filters", "compressor" or "codecs", as "id" or "name"."""
+    for place in ("filters", "compressor", "codecs", "index_codecs"):
+        codecs = metadata.get(place) or ()
+        for codec in (codecs,) if isinstance(codecs, dict) else codecs:
+            yield str(codec.get("id", codec.get("name"))).removeprefix("numcodecs.")
+            yield from _codec_names(codec.get("configuration") or {})
