@@ -18,6 +18,7 @@ from sklearn.base import clone
 from gwntf import GNCP, GNMF, GWNTF, SWIFT, Checkpoint, InputError
 from gwntf.core import GwntfError
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 sparse = pytest.importorskip("sparse")
@@ -46,8 +47,12 @@ def holed(shape=SHAPE):
 
 @pytest.fixture(scope="module")
 def client():
-    """Two workers of one thread each, processes of their own; nobody's default."""
+    """Two workers of one thread each, processes of their own; nobody's default.
+
+    A local cluster gives a lost worker up unless it is there 15 seconds later, when another test may have killed it.
+    """
     with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
@@ -203,6 +208,19 @@ def test_lost_worker_changes_nothing(model, every, given, current, monkeypatch):
     found.fit(given(samples()))
     assert kill.killed not in current.run(os.getpid).values()
     assert_equal_fits(found, wanted)
+
+
+def test_the_only_worker_may_be_lost():
+    """Its tasks wait until it is back under another address."""
+    model, X = GNCP(3, **FEW), samples()
+    wanted = clone(model).fit(X)
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", memory_limit=0) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        client.as_current(),
+    ):
+        found = clone(model).set_params(engine="dask", callbacks=[Kill(client, 3)]).fit(X)
+        assert_equal_fits(found, wanted)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gwntf.core import Array
 from gwntf.data import Block, Blocks, DataTensor, Parts
@@ -73,8 +73,7 @@ class ObjectiveTerms:
         return float(plans + self.misfit + self.graph)
 
 
-@dataclass(frozen=True)
-class Position:
+class Position(NamedTuple):
     """A fit between two iterations: all that the next one depends on."""
 
     kept: Parts  # `Kept` of every block: rows of A(1), what their next step needs, and the state of the block

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gwntf.core import Array
@@ -107,7 +107,7 @@ class Entrywise(Loss):
 
     def first(self, blocks: Blocks, at: Position) -> Position:
         kept, sums = blocks.run(self.measure, at.rest, at.kept)
-        return replace(at, kept=kept, sums=sums)
+        return at._replace(kept=kept, sums=sums)
 
     def advance(self, blocks: Blocks, at: Position, graph: GraphTerm) -> Position:
         """Update the factors in turn, samples last; the pass that moves the samples also measures for the first one."""
@@ -124,7 +124,7 @@ class Entrywise(Loss):
                 down = mode_product(sums["down"], factors, mode)
             rest[mode - 1] = ratio(xp, old, up, down, None, self.power)
         kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, at.halo)
-        return replace(at, kept=kept, rest=rest, sums=sums)
+        return at._replace(kept=kept, rest=rest, sums=sums)
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
         return at.sums["value"]

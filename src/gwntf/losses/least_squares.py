@@ -95,7 +95,7 @@ class LeastSquares(Loss):
     def first(self, blocks: Blocks, at: Position) -> Position:
         kept, sums = blocks.run(self.measure, at.rest, at.kept)
         grams = tuple(gram_of(blocks.backend.xp, factor) for factor in at.rest)
-        return replace(at, kept=kept, sums=sums, carried=grams)
+        return at._replace(kept=kept, sums=sums, carried=grams)
 
     def advance(self, blocks: Blocks, at: Position, graph: GraphTerm) -> Position:
         xp, rest, data = blocks.backend.xp, list(at.rest), at.sums["data"]
@@ -110,7 +110,7 @@ class LeastSquares(Loss):
             rest[mode - 1] = ratio(xp, old, product, old @ others, None)
             grams[mode] = gram_of(xp, rest[mode - 1])
         kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, at.halo, grams=other_grams(grams, 0))
-        return replace(at, kept=kept, rest=rest, sums=sums, carried=tuple(grams[1:]))
+        return at._replace(kept=kept, rest=rest, sums=sums, carried=tuple(grams[1:]))
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:
         """Return the value, from Gram matrices where nothing is missing."""

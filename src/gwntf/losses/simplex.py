@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import mul
 from typing import Any
@@ -115,10 +115,10 @@ class SimplexLoss(Loss):
         """Move all factors at once, and compare the data with the model there."""
         if self.update == "paper":
             return self._printed_step(blocks, at, graph)
-        moved = replace(at, rest=self.moved_rest(blocks, at))
+        moved = at._replace(rest=self.moved_rest(blocks, at))
         for _ in range(self.inner_iter - 1 if graph.present else 0):
             kept, _ = blocks.apply(self.move_rows, moved.kept, graph.graphs, moved.halo)
-            moved = replace(moved, kept=kept, halo=graph.halo(kept))
+            moved = moved._replace(kept=kept, halo=graph.halo(kept))
         return self.measured(blocks, moved, graph.graphs)
 
     def measured(
@@ -128,7 +128,7 @@ class SimplexLoss(Loss):
         pulls = () if graphs is None else (graphs, at.halo)
         options = {"effort": at.effort, "move": graphs is not None, "modes": modes}
         kept, sums = blocks.run(self.visit, at.rest, at.kept, *pulls, **options)
-        return replace(at, kept=kept, sums=sums)
+        return at._replace(kept=kept, sums=sums)
 
     def moved_rest(self, blocks: Blocks, at: Position) -> list[Array]:
         """Every factor but the first becomes its numerator with columns divided by their sums."""
@@ -158,11 +158,11 @@ class SimplexLoss(Loss):
             others = [factor for other, factor in enumerate(rest, start=1) if other != mode]
             masses = sums["masses"] * column_masses(xp, others)
             rest[mode - 1] = old * (b * product) / (b * masses)
-            at = replace(at, rest=rest)
+            at = at._replace(rest=rest)
         at = self.measured(blocks, at, modes=self._alone(0))
         masses = [blocks.backend.to_numpy(column_masses(xp, at.rest))] * len(at.kept)
         kept, _ = blocks.apply(self.printed_rows, at.kept, graph.graphs, at.halo, masses)
-        return self.measured(blocks, replace(at, kept=kept))
+        return self.measured(blocks, at._replace(kept=kept))
 
     def printed_rows(
         self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array], masses: Array

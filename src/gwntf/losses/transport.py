@@ -222,7 +222,7 @@ class TransportLoss(SimplexLoss):
         if across["mass"].shape[0]:
             masses = rows["masses"] * column_masses(blocks.backend.xp, at.rest)
             rows["across"][2] += self.relaxation.reg_m_model * max(0.0, float(masses.sum() - across["mass"][0]))
-        return replace(found, kept=kept, sums=rows, columns=columns)
+        return found._replace(kept=kept, sums=rows, columns=columns)
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
         found = at.sums["rows"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from gwntf.core import Array
@@ -67,11 +66,11 @@ class Steps:
     def refined(self, at: Position) -> Position | None:
         """Return a position from which the data term is evaluated more exactly, if it can be."""
         effort = self.loss.refined(at.effort)
-        return None if effort is None else replace(at, effort=effort)
+        return None if effort is None else at._replace(effort=effort)
 
     def placed(self, at: Position) -> Position:
         """Return a position with the rows of neighbours, which follow from the others."""
-        return replace(at, halo=self.graph.halo(at.kept))
+        return at._replace(halo=self.graph.halo(at.kept))
 
     def _advanced(self, at: Position) -> tuple[Position, Array]:
         return self._measured(self.loss.advance(self.blocks, at, self.graph))
@@ -81,7 +80,7 @@ class Steps:
         backend, at = self.blocks.backend, self.placed(at)
         waiting = [at.sums, self.graph.penalty(at.kept, at.halo)] if self.graph.present else [at.sums]
         sums, *penalty = self.blocks.collect(*waiting)
-        at = replace(at, sums=sums)
+        at = at._replace(sums=sums)
         smoothness = penalty[0]["graph"] if penalty else 0.0
         numbers = self.loss.numbers(self.blocks, at, self.size)
         return at, backend.xp.concat([numbers, backend.numbers([smoothness])])
@@ -95,7 +94,7 @@ class Steps:
         if self.loss.state_bytes(self.data) > _DETACHED_BYTES:
             return at
         columns = None if at.columns is None else self.blocks.detached(at.columns)
-        return self.placed(replace(at, kept=self.blocks.detached(at.kept), columns=columns))
+        return self.placed(at._replace(kept=self.blocks.detached(at.kept), columns=columns))
 
     # --- recorded steps: all data are one block on a device ---
 
@@ -184,4 +183,4 @@ def _with_arrays(at: Position, arrays: Iterator[Array]) -> Position:
     own = None if kept.own is None else next(arrays)
     rest = [next(arrays) for _ in at.rest]
     sums = at.sums.map(lambda _: next(arrays))
-    return replace(at, kept=[Kept(rows, own, kept.state)], rest=rest, sums=sums, carried=tuple(arrays))
+    return at._replace(kept=[Kept(rows, own, kept.state)], rest=rest, sums=sums, carried=tuple(arrays))

@@ -7,7 +7,7 @@ from uuid import uuid4
 from weakref import WeakSet
 
 import dask
-from distributed import Client, get_client
+from distributed import Client, futures_of, get_client, wait
 
 from gwntf.core import InputError
 
@@ -16,6 +16,9 @@ Future = Any
 
 _FAN = 4
 RETRIES = 2
+
+_PATIENCE = 5.0
+"""Seconds after which tasks that wait for a lost worker are looked for."""
 
 
 class Tasks:
@@ -62,8 +65,13 @@ class Tasks:
         return level[0]
 
     def gather(self, futures: Any) -> Any:
-        """Bring the values of futures here."""
-        return self.client.gather(futures)
+        """Bring the values of futures here, and meanwhile free tasks that wait for a lost worker."""
+        while True:
+            try:
+                wait(futures_of(futures), timeout=_PATIENCE)
+                return self.client.gather(futures)
+            except TimeoutError:
+                self.client.run_on_scheduler(_free_waiting)
 
     def slots(self) -> list[str]:
         """Return the workers, each as often as it has threads."""
@@ -105,6 +113,20 @@ def assigned(workers: Sequence[str | None], slots: Sequence[str]) -> list[str | 
             found[block] = best
             free[best] -= 1
     return found
+
+
+def _free_waiting(dask_scheduler: Any) -> None:
+    """Let tasks run anywhere that prefer a worker which is gone.
+
+    A task that is lost while there is no other worker waits; when a worker joins, the scheduler only considers tasks
+    that prefer this one, or none.
+    """
+    for task in dask_scheduler.unrunnable:
+        if task.loose_restrictions and str(task.key).startswith("gwntf-"):
+            task.worker_restrictions = set()
+    for worker in list(dask_scheduler.running):
+        found = dask_scheduler.bulk_schedule_unrunnable_after_adding_worker(worker)
+        dask_scheduler.transitions(found, "gwntf-free-waiting")
 
 
 def _identity(value: Any) -> Any:
