@@ -157,10 +157,11 @@ def test_a_failed_batch_is_as_if_it_had_never_come(fault, monkeypatch):
         raise KeyboardInterrupt
 
     batch = {"NaN": nan(OLD[10:]), "another shape": OTHER, "interruption": OLD[10:]}[fault]
-    with monkeypatch.context() as patched, pytest.raises((ValueError, KeyboardInterrupt)):
+    with monkeypatch.context() as patched:
         if fault == "interruption":
             patched.setattr(MiniBatchGWNTF, "_set_factors", strike)  # after the batch has been learnt from
-        taught.partial_fit(batch)
+        with pytest.raises((ValueError, KeyboardInterrupt)):
+            taught.partial_fit(batch)
     assert set(vars(taught)) == names
     assert same(before, answers(taught))
     assert taught.n_batches_ == 1
