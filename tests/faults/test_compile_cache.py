@@ -16,7 +16,7 @@ import pytest
 
 from gwntf import NMF
 from gwntf.backends.cpu import backend as backend_module
-from gwntf.backends.cpu.cache import CheckedFiles, CodeCache, cached_njit
+from gwntf.backends.cpu.cache import CheckedFiles, cached_njit
 
 LIMIT = 600
 
@@ -160,8 +160,8 @@ def test_code_of_other_types_or_sources_is_not_run(folder, monkeypatch):
     second = compiled()
     assert second(7) == 3.5
     assert counts(second) == (0, 1)
-    stamp = CodeCache._impl_class(second.py_func).locator.__class__
-    monkeypatch.setattr(stamp, "get_source_stamp", lambda locator: "of other sources")
+    locator = type(second._cache._impl.locator)
+    monkeypatch.setattr(locator, "get_source_stamp", lambda _: "of other sources")
     third = compiled()
     assert third(7) == 3.5
     assert counts(third) == (0, 1)
