@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -26,6 +27,7 @@ from gwntf import (
     fit_many,
 )
 from gwntf.backends.numpy_backend import NumpyBackend
+from gwntf.core import CheckpointWarning
 from gwntf.data import DataTensor, sources
 from gwntf.data.dense import DenseBlock
 from gwntf.estimators import records
@@ -323,6 +325,31 @@ def test_a_signal_is_answered_after_the_iteration_with_a_checkpoint(number, tmp_
     assert seen == [1, 2, 3, 4]
     assert len(read_document(path, "checkpoint", RECORDS)["loop"]["curve"]) == 5
     assert_same(clone(model).set_params(checkpoint=path).fit(data()), clone(model).fit(data()))
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_a_signal_is_answered_though_the_checkpoint_cannot_be_written(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def ask(news):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(checkpoint, "write_document", full)
+    model = NMF(2, max_iter=5, tol=0, random_state=0, checkpoint=tmp_path / "run.ckpt", callbacks=[ask])
+    with pytest.warns(CheckpointWarning, match="No space left"), pytest.raises(KeyboardInterrupt):
+        model.fit(data())
+
+
+def test_a_checkpoint_that_cannot_be_removed_does_not_end_the_fit(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(checkpoint, "remove_leftovers", refuse)
+    model = NMF(2, max_iter=5, tol=0, random_state=0)
+    with pytest.warns(CheckpointWarning, match="Permission denied"):
+        found = clone(model).set_params(checkpoint=tmp_path / "run.ckpt").fit(data())
+    assert_same(found, model.fit(data()))
 
 
 @pytest.mark.usefixtures("interruptible")

@@ -6,7 +6,6 @@ import gc
 import math
 import shutil
 import threading
-import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,7 +18,6 @@ from threadpoolctl import threadpool_limits
 from gwntf import GNCP, GNMF, NCP, NMF, SDNMF
 from gwntf.backends import get_backend
 from gwntf.backends import registry as registry_module
-from gwntf.backends.cpu import backend as backend_module
 from gwntf.backends.cpu import sources
 from gwntf.backends.cpu.powers import JIT, divide_by_powers, exp2_of, log2_of
 from gwntf.backends.cpu.products import T, tile_width
@@ -261,15 +259,3 @@ def test_auto_is_the_compiled_backend_where_there_is_one(monkeypatch):
     assert get_backend("auto").name == "cpu"
     monkeypatch.setattr(registry_module, "find_spec", lambda name: None)
     assert get_backend("auto").name == "numpy"
-
-
-def test_slow_compilation_is_logged_and_fast_is_not(caplog, monkeypatch):
-    monkeypatch.setattr(backend_module, "_DELAY", 0.02)
-    with backend_module.warn_if_slow("a test"):
-        time.sleep(0.2)
-    assert "compiling a test" in caplog.text
-    caplog.clear()
-    monkeypatch.setattr(backend_module, "_DELAY", 5.0)
-    with backend_module.warn_if_slow("a test"):
-        pass
-    assert caplog.text == ""

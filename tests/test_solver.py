@@ -7,13 +7,17 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 
+from gwntf import GNCP, GWNTF, MiniBatchGWNTF
+from gwntf.backends import to_host
 from gwntf.core import InputError, Status
 from gwntf.data import DataTensor, KruskalRows, reconstruct
 from gwntf.solver import ProgressBar, Steps, Stopping
 from gwntf.solver.start import _rank_one, start_factors
 from gwntf.transport import TransportLimits
+from tests.backends import OTHERS
 from tests.problems import fit, random_problem, solve, with_loss
 
 
@@ -129,6 +133,28 @@ def test_callbacks_see_every_iteration_and_can_stop():
     assert result.status is Status.STOPPED
     np.testing.assert_array_equal([entry[1] for entry in seen], result.objective_curve[1:])
     assert all(entry[1] == entry[2] and entry[3] == 2 for entry in seen)
+
+
+@pytest.mark.parametrize("engine", ["numpy", *OTHERS])
+@pytest.mark.parametrize("kind", [GWNTF, GNCP, MiniBatchGWNTF])
+def test_what_a_callback_does_to_the_factors_does_not_change_the_fit(kind, engine):
+    X = np.random.default_rng(0).random((12, 5, 4))
+    model = kind(3, tol=0, random_state=0, engine=engine, dtype="float64")
+    model.set_params(**({"max_epochs": 2, "batch_size": 5} if kind is MiniBatchGWNTF else {"max_iter": 5}))
+    wanted, seen = clone(model).fit(X), []
+
+    def spoil(news):
+        seen.append([to_host(factor).copy() for factor in news.factors])
+        for factor in news.factors:
+            factor[...] = 7.0
+
+    found = clone(model).set_params(callbacks=[spoil]).fit(X)
+    assert np.array_equal(found.objective_curve_, wanted.objective_curve_)
+    for one, other in zip(found.factors_, wanted.factors_, strict=True):
+        np.testing.assert_array_equal(one, other)
+    if kind is not MiniBatchGWNTF:  # whose last iteration is a batch
+        for one, other in zip(seen[-1], wanted.factors_, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_progress_bar_counts_iterations(capsys):

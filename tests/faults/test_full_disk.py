@@ -1,4 +1,4 @@
-"""No room left while a file is written: the old one survives, and the error says so.
+"""No room left while a file is written: the old one survives, and the error says so; a fit goes on without checkpoint.
 
 A limit on the size of files stands for the full disk: the system refuses the write in the middle, as it would then.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import resource
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -42,11 +43,6 @@ def data():
 
 def write_model(folder: Path) -> None:
     NMF(3, max_iter=3, tol=0, random_state=0, engine="numpy").fit(data()).save(folder / "file")
-
-
-def write_checkpoint(folder: Path) -> None:
-    kept = Checkpoint(folder / "file", iterations=4)
-    NMF(3, max_iter=10, tol=0, random_state=0, engine="numpy", checkpoint=kept).fit(data())
 
 
 def table(folder: Path):
@@ -92,7 +88,6 @@ def refused(write, folder: Path, answers) -> None:
 
 CASES = {
     "model": (write_model, "file", b"the old model"),
-    "checkpoint": (write_checkpoint, "file", None),
     "run": (write_runs, "digits-NMF", None),
     "report": (write_report, "small.html", b"the old report"),
 }
@@ -118,3 +113,39 @@ def test_with_no_room_left_the_old_file_survives_and_the_error_says_so(name, tmp
     assert "File too large" in message
     assert ("the existing file is unchanged" if before else "no file was created") in message
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def fit_with_checkpoints(folder: Path, answers) -> None:
+    """Fit with no room up to the tenth iteration; send the warnings, when there was a checkpoint, and the result."""
+    room, seen = limited(), []
+
+    def watch(news):
+        seen.append([path.name for path in folder.iterdir()])
+        if news.iteration == 10:
+            room.__exit__()
+
+    kept = Checkpoint(folder / "file", iterations=4)
+    options = {"max_iter": 16, "tol": 0, "random_state": 0, "engine": "numpy"}
+    with warnings.catch_warnings(record=True) as caught, room:
+        warnings.simplefilter("always")
+        model = NMF(3, checkpoint=kept, callbacks=[watch], **options).fit(data())
+    told = [(entry.category.__name__, entry.filename, str(entry.message)) for entry in caught]
+    answers.put((told, seen, np.array_equal(model.embedding_, NMF(3, **options).fit(data()).embedding_)))
+
+
+def test_with_no_room_for_a_checkpoint_the_fit_warns_goes_on_and_tries_again(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    answers = context.Queue()
+    child = context.Process(target=fit_with_checkpoints, args=(tmp_path, answers))
+    child.start()
+    told, seen, same = answers.get(timeout=120)
+    child.join()
+    ((category, where, message),) = told  # once, though two checkpoints failed
+    assert category == "CheckpointWarning"
+    assert where == __file__
+    assert str(tmp_path / "file") in message
+    assert "File too large" in message
+    assert "goes on and tries again" in message
+    assert seen == [[]] * 12 + [["file"]] * 4
+    assert same
+    assert list(tmp_path.iterdir()) == []

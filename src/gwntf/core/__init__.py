@@ -5,6 +5,7 @@ transport problem, and why a fit stopped).
 """
 
 from gwntf.core.errors import (
+    CheckpointWarning,
     CoarseKernelWarning,
     DataError,
     DeviceMemoryError,

@@ -138,5 +138,9 @@ class CoarseKernelWarning(GwntfWarning):
     """A long mode for which no near-far kernel was exact enough, so that all pairs are stored."""
 
 
+class CheckpointWarning(GwntfWarning):
+    """A checkpoint that could not be written or removed, while the fit goes on."""
+
+
 class UnevenSamplesWarning(GwntfWarning):
     """Samples, not scaled, of which half are too light to count."""

@@ -110,6 +110,8 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         self
+            Fitted attributes are set together when the fit has ended: a fit that is interrupted or refused leaves those
+            of an earlier fit as they were.
 
         Examples
         --------
@@ -120,8 +122,20 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         >>> [factor.shape for factor in model.factors_]
         [(20, 3), (4, 3), (5, 3)]
         """
-        self._fit_each(X, [self])
+        with self._replaced(refit=True) as model:
+            model._fit_each(X, [model])
         return self
+
+    @contextmanager
+    def _replaced(self, *, refit: bool) -> Iterator[Self]:
+        """Provide a copy to fit, whose state replaces that of this estimator if the block ends without an error.
+
+        With `refit` the copy has no fitted attributes.
+        """
+        model = type(self).__new__(type(self))
+        model.__dict__ = {name: value for name, value in vars(self).items() if not (refit and name.endswith("_"))}
+        yield model
+        self.__dict__ = model.__dict__
 
     def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
         """Fit each of some models that differ only in their random numbers; the problem is built from this one."""

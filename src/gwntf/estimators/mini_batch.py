@@ -125,6 +125,12 @@ class MiniBatchGWNTF(PerModeTransport):
         (2, 20)
         """
         check_parameters(self)
+        with self._replaced(refit=False) as model:
+            model._fit_batch(X)
+        return self
+
+    def _fit_batch(self, X: Any) -> None:
+        """Learn from one batch, and set the fitted attributes."""
         first = not hasattr(self, "n_batches_")
         with self._place(X) as place:
             tensor, scale = self._batch(X, place, check_random_state(self.random_state))
@@ -133,7 +139,6 @@ class MiniBatchGWNTF(PerModeTransport):
         self.objective_ = terms.total
         self.objective_curve_ = np.append(() if first else self.objective_curve_, terms.total)
         self.n_iter_, self.status_ = self.n_batches_, Status.STOPPED
-        return self
 
     def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
         check_parameters(self)
@@ -144,7 +149,6 @@ class MiniBatchGWNTF(PerModeTransport):
 
     def _fit_batches(self, X: Any, callbacks: Sequence[Callback]) -> None:
         """Go through the data until F converges, then embed all samples."""
-        self.__dict__.pop("n_batches_", None)
         (X,) = indexable(X)
         rng = check_random_state(self.random_state)
         curve: list[float] = []

@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 
 from gwntf.core import (
+    CheckpointWarning,
     CoarseKernelWarning,
     DisconnectedGraphWarning,
     EmptyComponentWarning,
@@ -100,6 +101,15 @@ def warn_uneven(masses: FloatArray) -> None:
             "others decide the fit: set sample_norm='l2' or 'l1', or bring the samples to one scale.",
             UnevenSamplesWarning,
         )
+
+
+def warn_checkpoint(error: OSError) -> None:
+    """Warn of a checkpoint that could not be written or removed."""
+    warn(
+        f"The checkpoint could not be written or removed ({error}). The fit goes on and tries again at the next "
+        "time: free space on the disk, or make the folder of `checkpoint` writable.",
+        CheckpointWarning,
+    )
 
 
 def _some(places: Any) -> str:

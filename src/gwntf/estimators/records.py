@@ -7,6 +7,7 @@ import numpy as np
 
 from gwntf._version import __version__
 from gwntf.core import Array
+from gwntf.estimators.notices import warn_checkpoint
 from gwntf.geometry import NearFarCost, SeparableCost, TrainingSamples
 from gwntf.io import Record, Records, fingerprint
 from gwntf.solver import LAYOUT, RECORDS, Checkpoint, Keeper, Problem
@@ -71,4 +72,4 @@ def keeper_of(
         "graph": problem.graph,
         "costs": getattr(first, "costs_", None),
     }
-    return Keeper(checkpoint, fingerprint(facts, MODEL_RECORDS))
+    return Keeper(checkpoint, fingerprint(facts, MODEL_RECORDS), warn_checkpoint)

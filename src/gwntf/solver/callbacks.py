@@ -21,8 +21,8 @@ class Iteration:
     terms : ObjectiveTerms
         F term by term.
     factors : sequence of arrays
-        Samples first, arrays of the backend, in the scale in which a fit returns them. Not to be changed. The sample
-        factor of a fit on a cluster is gathered when it is first used.
+        Samples first, arrays of the backend, in the scale in which a fit returns them. Copies, made when they are first
+        used (the sample factor of a fit on a cluster is gathered then): to change them does not change the fit.
 
     Examples
     --------

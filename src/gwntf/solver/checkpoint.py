@@ -37,7 +37,8 @@ class Checkpoint:
     """Where and how often a fit writes a checkpoint, from which the same fit continues after an interruption.
 
     It is also written at the end of the iteration in which the process receives Ctrl-C or SIGTERM. When the fit has
-    ended, the file is removed.
+    ended, the file is removed. Where it cannot be written, as on a full disk, the fit warns, goes on, and tries again
+    the next time.
 
     Parameters
     ----------
@@ -90,11 +91,18 @@ class Progress:
 class Keeper:
     """Writes the checkpoint of some fits that run one after the other, if there is one, and finds where to continue.
 
-    `fingerprint` is that of data and settings; a checkpoint with another one is refused.
+    `fingerprint` is that of data and settings; a checkpoint with another one is refused. `on_failure` is called with
+    the error where the file cannot be written or removed, once until it can be again.
     """
 
-    def __init__(self, checkpoint: Checkpoint | None = None, fingerprint: str = "") -> None:
-        self._checkpoint, self._fingerprint = checkpoint, fingerprint
+    def __init__(
+        self,
+        checkpoint: Checkpoint | None = None,
+        fingerprint: str = "",
+        on_failure: Callable[[OSError], None] = lambda _: None,
+    ) -> None:
+        self._checkpoint, self._fingerprint, self._on_failure = checkpoint, fingerprint, on_failure
+        self._failed = False
         self._saved: dict[str, Any] | None = None
         if checkpoint is not None and Path(checkpoint.path).exists():
             self._saved = _read(checkpoint.path, fingerprint)
@@ -154,8 +162,11 @@ class Keeper:
     def close(self) -> None:
         """Remove the checkpoint, and what killed processes have left of it: all fits have ended."""
         if self._checkpoint is not None:
-            remove_leftovers(self._checkpoint.path)
-            Path(self._checkpoint.path).unlink(missing_ok=True)
+            try:
+                remove_leftovers(self._checkpoint.path)
+                Path(self._checkpoint.path).unlink(missing_ok=True)
+            except OSError as error:
+                self._report(error)
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -175,8 +186,17 @@ class Keeper:
         if self._position is None:
             return
         content = {"fingerprint": self._fingerprint, "done": self._done, **vars(self._position), "loop": loop}
-        write_document(checkpoint.path, "checkpoint", content, RECORDS)
+        try:
+            write_document(checkpoint.path, "checkpoint", content, RECORDS)
+            self._failed = False
+        except OSError as error:
+            self._report(error)
         self._last, self._since = time.monotonic(), 0
+
+    def _report(self, error: OSError) -> None:
+        if not self._failed:
+            self._failed = True
+            self._on_failure(error)
 
     def _install(self) -> None:
         if self._checkpoint is None or threading.current_thread() is not threading.main_thread():

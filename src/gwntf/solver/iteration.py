@@ -138,12 +138,12 @@ class Steps:
 
 
 class Factors(Sequence[Array]):
-    """Factors of a position in the scale of a result; the first one is gathered when it is first used."""
+    """Copies of the factors of a position in the scale of a result, each made when it is first used."""
 
     def __init__(self, steps: Steps, at: Position) -> None:
         self._blocks, self._kept = steps.blocks, at.kept
         self._rest, self._scale = steps.loss.scaled(steps.blocks, at.rest)
-        self._rows: Array | None = None
+        self._copies: dict[int, Array] = {}
 
     def __len__(self) -> int:
         return 1 + len(self._rest)
@@ -153,12 +153,12 @@ class Factors(Sequence[Array]):
         if isinstance(place, slice):
             return [self[mode] for mode in range(*place.indices(len(self)))]
         mode = range(len(self))[place]
-        if mode:
-            return self._rest[mode - 1]
-        if self._rows is None:
-            rows = self._blocks.rows(self._kept)
-            self._rows = rows if self._scale is None else rows * self._scale
-        return self._rows
+        if mode not in self._copies:
+            factor = self._rest[mode - 1] if mode else self._blocks.rows(self._kept)
+            scale = None if mode else self._scale
+            copied = self._blocks.backend.xp.asarray(factor, copy=True)
+            self._copies[mode] = copied if scale is None else copied * scale
+        return self._copies[mode]
 
 
 def _state_arrays(at: Position) -> list[Array]:

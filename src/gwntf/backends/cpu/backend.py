@@ -80,21 +80,21 @@ class CpuBackend(NumpyBackend):
             sums = np.zeros_like(others)
             rest = (a, attraction, denominator, others, product, moved, sums)
             what = f"the least-squares step ({'no' if attraction is None else 'a'} graph)"
-            self._compile(what, x.dtype, lambda: step_rows(x[:0], *rest))
+            self._compile(what, x.dtype, step_rows, (x[:0], *rest))
             cross = step_rows(x, *rest)
             return moved[:, :rank], sums[:rank, :entries].T, cross
 
         return step
 
-    def _compile(self, what: str, dtype: Any, call: Callable[[], Any]) -> None:
+    def _compile(self, what: str, dtype: Any, function: Any, arguments: tuple[Any, ...]) -> None:
         """Compile a function for a dtype, or load it from disk, by a call with empty arrays."""
         key = (what, str(dtype))
         if key in self._compiled:
             return
         with self._compiling:
             if key not in self._compiled:
-                with warn_if_slow(f"{what}, {key[1]}"):
-                    call()
+                with announced(function, f"{what}, {key[1]}"):
+                    function(*arguments)
                 self._compiled.add(key)
 
     def tile_columns(self, length: int) -> int:
@@ -115,9 +115,9 @@ class CpuBackend(NumpyBackend):
             terms, accurate = np.empty((3, columns)), np.empty(columns, np.bool_)
             numbers = _in_type(task, stacks[0].dtype.type)
             arguments = (task.warm, task.keep, kernel, sizes, numbers, terms, accurate)
-            empty = [stack[:0] for stack in stacks]
+            empty = (stack[:0] for stack in stacks)
             what = f"the transport ({type(kernel).__name__})"
-            self._compile(what, stacks[0].dtype, lambda: run(*empty, *arguments))
+            self._compile(what, stacks[0].dtype, run, (*empty, *arguments))
             run(*stacks, *arguments)
             return terms, accurate
 
@@ -138,13 +138,24 @@ def _in_type(task: StackTask, kind: Any) -> tuple[Any, ...]:
 
 
 @contextmanager
-def warn_if_slow(what: str) -> Iterator[None]:
-    """Log a warning if the block takes longer than a second."""
-    message = "compiling %s; this takes some seconds, once: the result is kept on disk"
-    timer = threading.Timer(_DELAY, _log.warning, (message, what))
-    timer.daemon = True
-    timer.start()
+def announced(function: Any, what: str) -> Iterator[None]:
+    """Log a warning if the block compiles a function for long; one that is read from disk is not announced."""
+    kept, done, before = function.stats.cache_path is not None, threading.Event(), _compilations(function)
+
+    def announce() -> None:
+        while not done.wait(_DELAY):
+            if _compilations(function) > before:
+                how = "once: the result is kept on disk" if kept else "in every process: set NUMBA_CACHE_DIR to keep it"
+                _log.warning("compiling %s; this takes some seconds, %s", what, how)
+                return
+
+    threading.Thread(target=announce, daemon=True).start()
     try:
         yield
     finally:
-        timer.cancel()
+        done.set()
+
+
+def _compilations(function: Any) -> int:
+    """Return how many versions of a function were not on disk."""
+    return sum(function.stats.cache_misses.values())

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from gwntf.backends.cpu.cache import cached_njit
 from gwntf.backends.cpu.powers import logarithms
 from gwntf.backends.cpu.products import LOOSE
 from gwntf.backends.cpu.sources import digest_of_sources
@@ -35,7 +36,7 @@ def divergence_row(x, y, logs):
 def _compile(digest: int) -> Any:
     """Return the function that Python calls; see `sources` for the digest."""
 
-    @njit(cache=True, **LOOSE)
+    @cached_njit(**LOOSE)
     def ratio_and_kl(x, y, tiny, ratio, kl):
         """Ratio = x / y and KL(x | y) of every row."""
         salt = digest  # noqa: F841

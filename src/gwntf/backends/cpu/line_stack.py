@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from gwntf.backends.cpu.cache import cached_njit
 from gwntf.backends.cpu.line import LOG_JIT, NONE, marginals, to_log2
 from gwntf.backends.cpu.sources import digest_of_sources
 from gwntf.backends.cpu.stack import FROM_LOG2, add_scaled, load_fibers, move_fibers, sum_terms, write_terms
@@ -34,7 +35,7 @@ def solve_line_tile(kernel, X, Y, log_u, warm, buffers, kept, columnwise, work, 
 def _compile(digest: int) -> Any:
     """Return the function that Python calls; see `sources` for the digest."""
 
-    @njit(cache=True, **LOG_JIT)
+    @cached_njit(**LOG_JIT)
     def transport_lines(X, Y, log_u, marginal, warm, keep, kernel, sizes, task, terms, accurate):
         """Transport every fiber, tile by tile; arguments as in `stack.transport_stack`, all in float64."""
         salt = digest  # noqa: F841

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from gwntf.backends.cpu.cache import cached_njit
 from gwntf.backends.cpu.products import LOOSE
 from gwntf.backends.cpu.sources import digest_of_sources
 
@@ -117,7 +118,7 @@ def move(a, attraction, denominator, product, moved):
 def _compile(digest: int) -> Any:
     """Return the function that Python calls; see `sources` for the digest."""
 
-    @njit(cache=True, **LOOSE)
+    @cached_njit(**LOOSE)
     def step_rows(x, a, attraction, denominator, others, product, moved, sums):
         """Update some samples and add X_(1)' of them to sums, a panel at a time; return <moved, product>.
 

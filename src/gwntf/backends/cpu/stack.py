@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from gwntf.backends.cpu.cache import cached_njit
 from gwntf.backends.cpu.powers import divide_by_powers, exp2_of, logarithms
 from gwntf.backends.cpu.products import LOOSE, out_of_range, row_count, row_source
 from gwntf.backends.cpu.sources import digest_of_sources
@@ -212,7 +213,7 @@ def assess_tile(buffers, columnwise, sums, done, task, tile_range, terms, accura
 def _compile(digest: int) -> Any:
     """Return the function that Python calls; see `sources` for the digest."""
 
-    @njit(cache=True, **LOOSE)
+    @cached_njit(**LOOSE)
     def transport_stack(X, Y, log_u, marginal, warm, keep, kernel, sizes, task, terms, accurate):
         """Transport every fiber, tile by tile; nothing is written for inaccurate columns but their terms.
 
