@@ -282,6 +282,9 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
 def check_parameters(model: Factorization) -> None:
     """Raise a ValueError unless every parameter of an estimator has a valid type and value, whatever the data."""
     model._validate_params()
+    for name, allowed in model._parameter_constraints.items():
+        if isinstance(getattr(model, name), bool) and "boolean" not in allowed:  # Python takes True for 1
+            raise InputError(name, repr(getattr(model, name)), "a number")
     for index, callback in enumerate(model.callbacks or ()):
         if not callable(callback):
             raise InputError(f"callbacks[{index}]", type(callback).__name__, "a callable")

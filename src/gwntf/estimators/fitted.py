@@ -1,5 +1,6 @@
 """What a fitted factorization does with new samples: embeds, labels, rebuilds and fills them."""
 
+import math
 import os
 from abc import abstractmethod
 from contextlib import AbstractContextManager
@@ -21,6 +22,7 @@ from gwntf.estimators.notices import warn
 from gwntf.estimators.places import Place, open_place
 from gwntf.estimators.sklearn_compat import as_float_array, note_features
 from gwntf.geometry import Ties
+from gwntf.io import check_target
 from gwntf.losses import Loss
 from gwntf.solver import Stopping, project
 
@@ -58,13 +60,13 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             as_array=partial(as_float_array, dtype=dtype, estimator=self),
             cluster=place.cluster,
         )
-        note_features(self, X, reset=reset)
         layout = data.shape[1:]
+        if not reset and layout != self._layout and (len(layout) > 1 or len(self._layout) > 1):
+            raise InputError("X", f"samples of shape {layout}", _as_in_fit(data.shape, self._layout))
+        note_features(self, X, reset=reset)
         folded, sample_shape = self._fold(data)
         if reset:
             self._layout, self.sample_shape_ = layout, tuple(sample_shape)
-        elif layout != self._layout:
-            raise InputError("X", f"samples of shape {layout}", f"shape {self._layout}")
         return folded
 
     @abstractmethod
@@ -238,6 +240,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         from gwntf.estimators.files import write_model  # it imports all classes, which inherit from this one
 
         check_is_fitted(self)
+        check_target(path)
         write_model(self, path, self._found_training() if with_predict else None)
 
     def _found_training(self) -> tuple[FloatArray | None, NDArray[np.int_] | None]:
@@ -317,3 +320,13 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
                 raw = self._tensor(seen.given, place, reset=False)
                 seen.rows, seen.given = place.backend.to_numpy(self._project(raw)[0]), None
         return seen.rows
+
+
+def _as_in_fit(shape: tuple[int, ...], layout: tuple[int, ...]) -> str:
+    """Say what the shape of new samples has to be, and how to get it where that is clear."""
+    allowed = f"samples of shape {layout}, as in `fit`"
+    if shape == layout:
+        return f"{allowed}: one sample is X[None]"
+    if math.prod(shape[1:]) == math.prod(layout) and 1 in (len(shape) - 1, len(layout)):
+        return f"{allowed}: X.reshape({', '.join(map(str, (-1, *layout)))})"
+    return allowed

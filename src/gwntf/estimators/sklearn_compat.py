@@ -19,10 +19,12 @@ def note_features(estimator: Any, X: Any, *, reset: bool) -> None:
 
 def as_float_array(X: Any, *, dtype: Any, estimator: Any) -> Any:
     """Turn an array-like of the host into an array of floats, as scikit-learn does; entries are not checked."""
-    whole = getattr(getattr(X, "dtype", None), "kind", "") in ("i", "u", "b")
+    own = getattr(X, "dtype", None)
+    whole = getattr(own, "kind", "") in ("i", "u", "b")
+    single = isinstance(own, np.dtype) and own.newbyteorder("=") == np.float32
     return check_array(
         X,
-        dtype=[dtype] if dtype and whole else ["float64", "float32"],
+        dtype=[dtype] if dtype and whole else "float32" if single else ["float64", "float32"],
         order="C",
         allow_nd=True,
         ensure_all_finite=False,
