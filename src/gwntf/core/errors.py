@@ -138,5 +138,9 @@ class CoarseKernelWarning(GwntfWarning):
     """A long mode for which no near-far kernel was exact enough, so that all pairs are stored."""
 
 
+class SamplesLastWarning(GwntfWarning):
+    """Data of a shape that they have where samples lie along the last axis."""
+
+
 class UnevenSamplesWarning(GwntfWarning):
     """Samples, not scaled, of which half are too light to count."""

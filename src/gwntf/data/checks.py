@@ -2,8 +2,8 @@
 
 import math
 import numbers
-from datetime import date, timedelta
 from collections.abc import Sequence
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np

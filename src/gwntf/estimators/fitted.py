@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from gwntf.backends import Backend, is_foreign, to_host
 from gwntf.clustering import assign, check_clusters, nearest_label
 from gwntf.core import Array, FloatArray, InputError
-from gwntf.data import DataTensor, KruskalRows, as_data, as_real_array, check_unscaled, khatri_rao
+from gwntf.data import DataTensor, KruskalRows, as_data, as_real_array, check_layout, check_unscaled, khatri_rao
 from gwntf.estimators.notices import warn
 from gwntf.estimators.places import Place, open_place
 from gwntf.estimators.sklearn_compat import as_float_array, note_features
@@ -68,6 +68,12 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         if reset:
             self._layout, self.sample_shape_ = layout, tuple(sample_shape)
         return folded
+
+    def _refuse(self, unknown: dict[str, Any]) -> None:
+        """Refuse arguments that a method does not have, such as weights of the samples."""
+        for name in unknown:
+            given = f"an argument that {type(self).__name__} does not take"
+            raise InputError(name, given, "X alone. All samples have the same weight: repeat those that count more")
 
     @abstractmethod
     def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
@@ -158,6 +164,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         check_is_fitted(self)
         with self._place(Z) as place:
             backend = place.backend
+            check_layout(Z, "Z")
             embedding = backend.asarray(Z if is_foreign(Z) else as_real_array(Z, "Z"))
             width = self.embedding_.shape[1]
             if embedding.ndim != 2 or embedding.shape[1] != width:
@@ -198,7 +205,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         with self._place(X) as place:
             return place.backend.as_given(self._fill(*self._embed(X, place)), X)
 
-    def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
+    def score(self, X: Any, y: Any = None, **unknown: Any) -> float:  # noqa: ARG002
         """Minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries.
 
         Examples
@@ -209,6 +216,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         >>> abs(round(NMF(1, max_iter=200, tol=0, random_state=0).fit(X).score(X), 3))
         0.0
         """
+        self._refuse(unknown)
         with self._place(X) as place:
             embedding, scale, tensor = self._embed(X, place)
             return -tensor.relative_error(self._rows(embedding, scale, tensor))

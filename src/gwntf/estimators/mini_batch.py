@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state, indexable
 from gwntf.core import FloatArray, InputError, Status
 from gwntf.data import DataTensor, as_factors, pieces
 from gwntf.estimators.base import AT_LEAST_ONE, check_parameters, parameter
-from gwntf.estimators.notices import warn, warn_empty_components
+from gwntf.estimators.notices import warn, warn_empty_components, warn_samples_last
 from gwntf.estimators.parts import PerModeTransport
 from gwntf.estimators.places import Place
 from gwntf.estimators.sklearn_compat import Interval, Options, StrOptions, count_samples, take_samples
@@ -99,7 +99,7 @@ class MiniBatchGWNTF(PerModeTransport):
     checkpoint: None = parameter(None, None)
     update: str = parameter("mm", StrOptions({"mm"}))
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+    def partial_fit(self, X: Any, y: Any = None, **unknown: Any) -> Self:  # noqa: ARG002
         """Learn from one batch.
 
         Parameters
@@ -124,6 +124,7 @@ class MiniBatchGWNTF(PerModeTransport):
         >>> model.components_.shape
         (2, 20)
         """
+        self._refuse(unknown)
         check_parameters(self)
         first = not hasattr(self, "n_batches_")
         with self._place(X) as place:
@@ -137,6 +138,7 @@ class MiniBatchGWNTF(PerModeTransport):
 
     def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
         check_parameters(self)
+        warn_samples_last(getattr(X, "shape", ()))
         steps = self.max_epochs * -(-count_samples(X) // self.batch_size)
         with self._with_progress(len(models) * steps) as callbacks:
             for model in models:

@@ -19,12 +19,17 @@ from gwntf.core import (
     DisconnectedGraphWarning,
     EmptyComponentWarning,
     FloatArray,
+    SamplesLastWarning,
     Status,
     UnevenSamplesWarning,
 )
 
 _LIGHT = 1e-4
 """Part of all mass below which half of the samples do not count: the default `tol` would not see them change."""
+
+_LONG, _ALIKE = 10, 1.25
+"""Samples are probably last where that axis is so many times as long as every other, and the sizes of the first two
+differ by at most this factor, as those of images do."""
 
 _NAMED = 8  # components or samples that a message names
 
@@ -87,6 +92,17 @@ def warn_all_pairs(mode: int, size: int, tol: float) -> None:
         f"({8 * size**2 / 1e9:.2g} GB) are stored: raise `kernel_tol`, or leave the axis out with None in `costs`.",
         CoarseKernelWarning,
     )
+
+
+def warn_samples_last(shape: Sequence[int]) -> None:
+    """Warn of a shape such as (8, 8, 300), which 300 images have whose samples are last."""
+    *others, last = shape if len(shape) > 2 else (1, 1, 1)
+    if last >= _LONG * max(others) and max(others[:2]) <= _ALIKE * min(others[:2]):
+        warn(
+            f"X has {others[0]} samples of shape {tuple(shape[1:])}. If it is {last} samples along the last axis, fit "
+            "np.moveaxis(X, -1, 0): samples are first.",
+            SamplesLastWarning,
+        )
 
 
 def warn_uneven(masses: FloatArray) -> None:

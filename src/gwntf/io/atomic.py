@@ -54,9 +54,9 @@ def check_target(path: str | os.PathLike[str]) -> None:
     """Raise FileWriteError unless a path can be that of a file: no folder, and in one that exists."""
     target = Path(path)
     if target.is_dir() or os.fspath(path).endswith(os.sep):
-        raise FileWriteError(errno.EISDIR, f"{path} was not written (it is a folder): name a file, as {target / 'name'}")
+        raise FileWriteError(errno.EISDIR, f"{path} is a folder, nothing was written: add the name of a file")
     if not target.parent.is_dir():
-        raise FileWriteError(errno.ENOENT, f"{path} was not written: there is no folder {target.parent}")
+        raise FileWriteError(errno.ENOENT, f"{path} was not written: the folder {target.parent} does not exist")
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
