@@ -265,7 +265,8 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         with self._place(X) as place:
             backend = place.backend
             embedding, scale = backend.asarray(self.embedding_), backend.asarray(self.sample_scale_)
-            return backend.as_given(self._fill(embedding, scale, self._tensor(X, place, reset=False)), X)
+            rows = self._fill(embedding, scale, self._tensor(X, place, reset=False))
+            return self._as_frame(backend.as_given(rows, X), X, getattr(X, "columns", None))
 
     @contextmanager
     def _with_progress(self, steps: int) -> Iterator[list[Callback]]:

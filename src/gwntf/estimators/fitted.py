@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from gwntf.backends import Backend, is_foreign, to_host
 from gwntf.clustering import assign, check_clusters, nearest_label
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.data import DataTensor, KruskalRows, as_data, as_real_array, check_layout, check_unscaled, khatri_rao
-from gwntf.estimators.notices import warn
+from gwntf.estimators.notices import warn_new_samples
 from gwntf.estimators.places import Place, open_place
-from gwntf.estimators.sklearn_compat import as_float_array, note_features
+from gwntf.estimators.sklearn_compat import as_float_array, as_frame, note_features
 from gwntf.geometry import Ties
 from gwntf.io import check_target
 from gwntf.losses import Loss
@@ -171,7 +170,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
                 raise InputError("Z", f"shape {tuple(embedding.shape)}", f"shape (n_samples, {width})")
             if not bool(backend.xp.all(backend.xp.isfinite(embedding))):
                 raise InputError("Z", "entries that are not finite", "finite numbers")
-            return backend.as_given(self._model(backend, embedding), Z)
+            return self._as_frame(backend.as_given(self._model(backend, embedding), Z), Z)
 
     def reconstruct(self, X: Any) -> Array:
         """Transform X, invert, and give each sample its own scale back; missing entries come filled in.
@@ -188,7 +187,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """
         with self._place(X) as place:
             embedding, scale, _ = self._embed(X, place)
-            return place.backend.as_given(self._model(place.backend, embedding * scale[:, None]), X)
+            rows = self._model(place.backend, embedding * scale[:, None])
+            return self._as_frame(place.backend.as_given(rows, X), X, getattr(X, "columns", None))
 
     def impute(self, X: Any) -> Array:
         """Return new samples with their missing entries taken from `reconstruct`, the others as they were given.
@@ -203,7 +203,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         array([[ 5., 10., 20.]])
         """
         with self._place(X) as place:
-            return place.backend.as_given(self._fill(*self._embed(X, place)), X)
+            rows = self._fill(*self._embed(X, place))
+            return self._as_frame(place.backend.as_given(rows, X), X, getattr(X, "columns", None))
 
     def score(self, X: Any, y: Any = None, **unknown: Any) -> float:  # noqa: ARG002
         """Minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries.
@@ -251,6 +252,10 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         check_target(path)
         write_model(self, path, self._found_training() if with_predict else None)
 
+    def _as_frame(self, rows: Array, like: Any, names: Any = None) -> Any:
+        """Return samples as a data frame where `set_output` or the input says so and every sample is a row."""
+        return as_frame(rows, like, getattr(self, "feature_names_in_", names), self)
+
     def _found_training(self) -> tuple[FloatArray | None, NDArray[np.int_] | None]:
         """Embedding and labels of the training samples for a file; None for what is not available."""
         seen = self._seen
@@ -280,20 +285,19 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """Embedding and scale of new samples, and the samples as a tensor."""
         check_is_fitted(self)
         raw = self._tensor(X, place, reset=False)
-        embedding, scale, pending = self._project(raw)
-        if pending and self.tol > 0:
-            text = f"{pending} of {len(embedding)} new samples had not converged: raise `max_iter` or `tol`."
-            warn(text, ConvergenceWarning)
+        embedding, scale, far = self._project(raw)
+        if self.tol > 0:
+            warn_new_samples(far / len(embedding), self.max_iter)
         return embedding, scale, raw
 
     def _project(self, raw: DataTensor) -> tuple[Array, Array, int]:
-        """Embedding and scale of samples as new ones, and how many had not converged."""
+        """Embedding and scale of samples as new ones, and how many are far from converged."""
         tensor, scale = raw.normalised(self.sample_norm)
         if self.sample_norm is None:
             check_unscaled(tensor.dtype, 1.0, float(tensor.sample_sums.max()), self._degrees)
         stopping, ties = Stopping(self.max_iter, self.tol), self._ties(tensor)
-        embedding, pending = project(tensor, self._loss_of_new_samples(), self.factors_[1:], stopping, ties)
-        return embedding, scale, pending
+        embedding, far = project(tensor, self._loss_of_new_samples(), self.factors_[1:], stopping, ties)
+        return embedding, scale, far
 
     @cached_property
     def components_(self) -> Array:

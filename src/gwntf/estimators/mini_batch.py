@@ -15,7 +15,14 @@ from gwntf.estimators.base import AT_LEAST_ONE, check_parameters, parameter
 from gwntf.estimators.notices import warn, warn_empty_components, warn_samples_last
 from gwntf.estimators.parts import PerModeTransport
 from gwntf.estimators.places import Place
-from gwntf.estimators.sklearn_compat import Interval, Options, StrOptions, count_samples, take_samples
+from gwntf.estimators.sklearn_compat import (
+    Interval,
+    Options,
+    StrOptions,
+    count_samples,
+    in_cross_validation,
+    take_samples,
+)
 from gwntf.geometry import CostSpec
 from gwntf.losses import ObjectiveTerms
 from gwntf.solver import Callback, Iteration, Problem, Steps, Stopping, project, start_factors
@@ -163,7 +170,7 @@ class MiniBatchGWNTF(PerModeTransport):
             embedding, scale, _ = self._project(raw)
             tensor = raw.normalised(self.sample_norm)[0]
             self._set_factors([embedding, *self._shared_on(tensor)], tensor, scale, X)
-        if self.status_ is Status.MAX_ITER and self.tol > 0:
+        if self.status_ is Status.MAX_ITER and self.tol > 0 and not in_cross_validation():
             warn(f"F had not converged in {self.max_epochs} epochs: raise `max_epochs` or `tol`.", ConvergenceWarning)
         warn_empty_components([np.asarray(mean) for mean in self._means])
 
