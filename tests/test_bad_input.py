@@ -43,7 +43,7 @@ DATA = [
     (np.zeros((5, 0, 3)), r"X: got the empty shape \(5, 0, 3\)"),
     (np.full((3, 2), "a"), "X: got entries of type <U1; .* Convert text and dates to numbers first"),
     ([["1", "2"], ["3", "4"]], "X: got entries of type <U1"),
-    (np.full((3, 2), b"1"), "X: got entries of type |S1"),
+    (np.full((3, 2), b"1"), r"X: got entries of type \|S1"),
     (np.full((3, 2), "1", object), "X: got entries that are no numbers, such as '1'"),
     (np.ones((3, 2), "datetime64[s]"), r"X: got entries of type datetime64\[s\]"),
     (np.ones((3, 2), "timedelta64[s]"), r"X: got entries of type timedelta64\[s\]"),
