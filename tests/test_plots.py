@@ -409,7 +409,7 @@ def test_negative_samples_are_refused(model):
 
 def test_pictures_of_a_model_whose_output_is_frames():
     pytest.importorskip("pandas")
-    model = GWNTF(2, costs=(None, "grid"), **TRANSPORT).fit(IMAGES.reshape(12, 30))
+    model = GWNTF(2, costs=(None, "grid", "grid"), sample_shape=(5, 6), **TRANSPORT).fit(IMAGES.reshape(12, 30))
     model.set_output(transform="pandas")
     axes = plot_reconstructions(model, IMAGES.reshape(12, 30)[:3], ax=Figure().subplots())
     assert axes.shape == (2, 3)

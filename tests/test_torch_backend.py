@@ -242,7 +242,7 @@ def test_devices_beyond_the_last_are_refused(monkeypatch):
         (torch.ones(3, 2, 0), "X: got the empty shape"),
         (torch.ones(3, 2, dtype=torch.complex64), "X: got entries of type torch.complex64"),
         (torch.tensor([[1.0, torch.inf], [1, 1]]), "X: got infinite entries"),
-        (torch.tensor([[1.0, torch.nan], [1, 1]]), "X: got 1 NaN entries"),
+        (torch.tensor([[1.0, torch.nan], [1, 1]]), "X: got 1 NaN entry"),
         (torch.tensor([[1.0, -2], [1, 1]]), "X: got 1 negative entries \\(smallest -2\\)"),
         (torch.tensor([[1e300, 1], [1, 1]], dtype=torch.float64), "X: got numbers up to 1e\\+300"),
     ],
