@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pickle
+from datetime import date, timedelta
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
 import gwntf.estimators.base as base
 import gwntf.estimators.parts as parts
-from gwntf import GWNTF, InputError, SeparableCost, objective
+from gwntf import GWNTF, NCP, NMF, FileWriteError, InputError, MiniBatchGWNTF, SeparableCost, objective
 from gwntf.backends import get_backend
 from gwntf.data import as_data
 from gwntf.losses import transport_loss
@@ -26,14 +28,33 @@ def changed(value):
 
 
 DATA = [
-    (changed(-1.0), r"X: got 1 negative entries \(smallest -1\); expected nonnegative"),
-    (changed(np.nan), "X: got 1 NaN entries; expected finite nonnegative numbers, or missing='ignore'"),
+    (changed(-1.0), r"X: got 1 negative entry \(smallest -1\); expected nonnegative"),
+    (
+        GOOD - 0.5,
+        rf"X: got {(GOOD < 0.5).sum()} negative entries \(smallest {GOOD.min() - 0.5:g}\).*np.maximum\(X, 0\)",
+    ),
+    (changed(np.nan), "X: got 1 NaN entry; expected finite nonnegative numbers, or missing='ignore'"),
+    (csr_array(changed(np.nan).reshape(6, 12)), "X: got 1 NaN entry; .* need a dense array and missing='ignore'"),
     (changed(np.inf), "X: got infinite entries; expected finite"),
     (np.ones((0, 4, 3)), "0 sample"),
     (np.ones((6, 0)), "0 feature"),
     (np.ones((6, 4, 0)), "X: got the empty shape"),
     (np.ones(6), "Expected 2D array"),
-    (np.full((3, 2), "a"), "could not convert string"),
+    (np.zeros((5, 0, 3)), r"X: got the empty shape \(5, 0, 3\)"),
+    (np.full((3, 2), "a"), "X: got entries of type <U1; .* Convert text and dates to numbers first"),
+    ([["1", "2"], ["3", "4"]], "X: got entries of type <U1"),
+    (np.full((3, 2), b"1"), r"X: got entries of type \|S1"),
+    (np.full((3, 2), "1", object), "X: got entries that are no numbers, such as '1'"),
+    (np.ones((3, 2), "datetime64[s]"), r"X: got entries of type datetime64\[s\]"),
+    (np.ones((3, 2), "timedelta64[s]"), r"X: got entries of type timedelta64\[s\]"),
+    ([[date(2026, 1, 1), 1.0]] * 3, r"X: got entries that are no numbers, such as datetime.date\(2026, 1, 1\)"),
+    ([[timedelta(1)]] * 3, r"X: got entries that are no numbers, such as datetime.timedelta\(days=1\)"),
+    (pd.DataFrame({"id": ["a", "b"], "x": [1.0, 2.0]}), "X: got entries that are no numbers, such as 'a'"),
+    (
+        pd.DataFrame({"when": pd.to_datetime(["2026-01-01"] * 2), "x": [1.0, 2.0]}),
+        "that are no numbers, such as Timest",
+    ),
+    ([[1.0, 2.0], [3.0]], "X: got list that is no array"),
     (np.ones((3, 2), complex), "Complex data"),
     (csr_array(-np.ones((3, 2))), r"X: got 6 negative entries \(smallest -1\)"),
 ]
@@ -46,9 +67,96 @@ def test_bad_data(X, message, monkeypatch):
         GWNTF(2).fit(X)
 
 
+@pytest.mark.parametrize("kind", ["memmap", "dask"])
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (changed(np.nan), "X: got 1 NaN entry; .* missing='ignore'"),
+        (GOOD - 0.5, rf"X: got {(GOOD < 0.5).sum()} negative entries \(smallest"),
+        (np.full((3, 2), "1"), "X: got entries of type <U1; .* Convert text"),
+        (np.ones((3, 2), "datetime64[s]"), r"X: got entries of type datetime64\[s\]"),
+    ],
+)
+def test_bad_data_in_chunks(X, message, kind, tmp_path):
+    with pytest.raises(InputError, match=message):
+        NCP(2).fit(as_kind(X, kind, tmp_path))
+
+
+def as_kind(X, kind, folder):
+    """The same entries in another kind of array."""
+    if kind == "memmap":
+        file = np.memmap(folder / f"x{X.dtype.str[0]}.bin", dtype=X.dtype, mode="w+", shape=X.shape)
+        file[:] = X
+        return file
+    if kind == "dask":
+        return pytest.importorskip("dask.array").from_array(X, chunks=(3, *X.shape[1:]))
+    if kind == "COO":
+        return pytest.importorskip("sparse").COO(X)
+    return np.ma.masked_less(X, 0) if kind == "masked" else X
+
+
+def test_objects_that_are_numbers_are_numbers():
+    rows = GOOD.reshape(6, 12)
+    expected = NMF(2, max_iter=3, tol=0, random_state=0).fit_transform(rows)
+    for given in (rows.astype(object), rows.tolist(), pd.DataFrame(rows, dtype=object)):
+        np.testing.assert_array_equal(NMF(2, max_iter=3, tol=0, random_state=0).fit_transform(given), expected)
+
+
+@pytest.mark.parametrize("kind", ["dense", "masked", "memmap", "dask", "COO"])
+def test_the_byte_order_changes_nothing(kind, tmp_path, monkeypatch):
+    native, swapped = (as_kind(GOOD.astype(f"{order}f4"), kind, tmp_path) for order in "<>")
+    model = NCP(2, max_iter=3, tol=0, random_state=0)
+    for limit in (2**26, 0):  # in memory, then in blocks
+        monkeypatch.setattr("gwntf.data.sources.WHOLE_BYTES", limit)
+        monkeypatch.setattr("gwntf.data.sources.BLOCK_BYTES", 4 * 12 * 3)
+        expected, found = model.fit_transform(native), model.fit_transform(swapped)
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
+@pytest.mark.parametrize("engine", ["auto", "cpu", "torch"])
+def test_sparse_tensors_are_refused_by_name(layout, engine):
+    torch = pytest.importorskip("torch")
+    rows = torch.as_tensor(GOOD.reshape(6, 12))
+    model = NMF(2, max_iter=2, tol=0, engine=engine).fit(rows)
+    sparse = getattr(rows, layout)()
+    for call in (model.fit, model.transform):
+        with pytest.raises(InputError, match=r"X: got a tensor of layout torch\.sparse.*X\.to_dense\(\)"):
+            call(sparse)
+    with pytest.raises(InputError, match=r"Z: got a tensor of layout torch\.sparse"):
+        model.inverse_transform(sparse)
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform", "fit_predict", "fit_impute", "partial_fit", "score"])
+def test_weights_of_samples_are_refused_by_the_class_that_was_called(method):
+    model = MiniBatchGWNTF(2, max_epochs=1, tol=0) if method == "partial_fit" else NCP(2, max_iter=2, tol=0)
+    if method == "score":
+        model.fit(GOOD)
+    message = f"sample_weight: got an argument that {type(model).__name__} does not take.*same weight: repeat"
+    with pytest.raises(InputError, match=message):
+        getattr(model, method)(GOOD, sample_weight=np.ones(6))
+
+
+def test_a_folder_is_no_place_for_a_model(tmp_path, monkeypatch):
+    model = NMF(2, max_iter=2, tol=0).fit(GOOD)
+    monkeypatch.setattr(NMF, "_found_training", _must_not_start)
+    for path in (tmp_path, f"{tmp_path}/new/", "."):
+        with pytest.raises(FileWriteError, match="is a folder, nothing was written: add the name of a file"):
+            model.save(path)
+    with pytest.raises(FileWriteError, match=r"was not written: the folder .* does not exist"):
+        model.save(tmp_path / "nowhere" / "model.gwntf")
+    assert list(tmp_path.iterdir()) == []
+
+
 PARAMETERS = [
     ({"n_components": 0}, "'n_components'.*Got 0"),
     ({"n_components": 2.5}, "'n_components'.*Got 2.5"),
+    ({"n_components": True}, "n_components: got True; expected a number"),
+    ({"max_iter": True}, "max_iter: got True; expected a number"),
+    ({"reg": True}, "reg: got True; expected a number"),
+    ({"random_state": False}, "random_state: got False; expected a number"),
     ({"reg": 0}, "'reg'.*Got 0"),
     ({"reg": -1}, "'reg'.*Got -1"),
     ({"reg": np.inf}, "'reg'.*Got inf"),
@@ -127,10 +235,21 @@ def test_clusters_that_cannot_be_told_apart(monkeypatch):
 
 def test_new_samples_of_another_shape():
     model = GWNTF(2, max_iter=2, tol=0).fit(GOOD)
-    with pytest.raises(InputError, match=r"X: got samples of shape \(4, 5\); expected shape \(4, 3\)"):
-        model.transform(np.ones((2, 4, 5)))
-    with pytest.raises(ValueError, match="features"):
-        model.transform(np.ones((2, 3, 3)))
+    expected = r"expected samples of shape \(4, 3\), as in `fit`"
+    for X, message in [
+        (np.ones((2, 4, 5)), rf"X: got samples of shape \(4, 5\); {expected}\."),
+        (np.ones((2, 3, 4)), rf"X: got samples of shape \(3, 4\); {expected}\."),
+        (GOOD.reshape(6, 12), rf"X: got samples of shape \(12,\); {expected}: X.reshape\(-1, 4, 3\)\."),
+        (csr_array(GOOD.reshape(6, 12)), rf"X: got samples of shape \(12,\); {expected}"),
+        (GOOD[0], rf"X: got samples of shape \(3,\); {expected}: one sample is X\[None\]\."),
+    ]:
+        with pytest.raises(InputError, match=message):
+            model.transform(X)
+    rows = NCP(2, max_iter=2, tol=0).fit(GOOD.reshape(6, 12))
+    with pytest.raises(InputError, match=r"expected samples of shape \(12,\), as in `fit`: X.reshape\(-1, 12\)\."):
+        rows.transform(GOOD)
+    with pytest.raises(ValueError, match="X has 4 features, but NCP is expecting 12"):
+        rows.transform(GOOD[:, :, 0])
     for Z, message in [
         (np.ones((2, 3)), r"Z: got shape \(2, 3\)"),
         ([["a", "b"]], "Z: got entries of type"),
@@ -180,7 +299,7 @@ def test_unknown_backend_and_plain_data_checks():
         (np.ones(3), "X: got 1 dimension"),
         (np.ones((2, 2), object), "X: got entries of type object"),
         (changed(np.inf), "X: got infinite"),
-        (changed(-2.0), r"X: got 1 negative entries \(smallest -2\)"),
+        (changed(-2.0), r"X: got 1 negative entry \(smallest -2\)"),
         (changed(np.nan), "X: got 1 NaN"),
     ]:
         with pytest.raises(InputError, match=message):

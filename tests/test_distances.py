@@ -219,7 +219,7 @@ def test_too_few_scalings_are_told():
         (lambda: wasserstein_distance([1, 0], [1, 1]), "y: got a column 0 of mass 2, against 1"),
         (lambda: wasserstein_distance([[1]], [1]), "x: got 2 dimension"),
         (lambda: wasserstein_distance([1, 2], [3]), "y: got length 1"),
-        (lambda: wasserstein_distance([1, -2], [3, 1]), r"x: got 1 negative entries \(smallest -2\)"),
+        (lambda: wasserstein_distance([1, -2], [3, 1]), r"x: got 1 negative entry \(smallest -2\)"),
         (lambda: wasserstein_distance([1, 0], [0, 1], "cosine"), "cost: got 'cosine'"),
         (lambda: wasserstein_distance([1, 0], [0, 1], np.ones((3, 3))), r"cost: got shape \(3, 3\)"),
         (lambda: wasserstein_distance([1], [1], reg_m_data=1.0), "both inf or both finite"),

@@ -374,3 +374,69 @@ def test_fits_of_many_seeds_label_new_samples_as_single_fits_do(digits):
         single = small(random_state=model.random_state).fit(X)
         np.testing.assert_array_equal(model.transform(new), single.transform(new))
         np.testing.assert_array_equal(model.predict(new), single.predict(new))
+
+
+# --- data frames ----------------------------------------------------------------------------------------
+
+ROWS = np.random.default_rng(0).random((9, 6))
+NAMES, INDEX = list("abcdef"), [f"s{i}" for i in range(9)]
+METHODS = ["reconstruct", "impute", "fit_impute"]
+
+
+def on_rows(kind=NMF, **params):
+    return kind(2, missing="ignore", max_iter=5, tol=0, random_state=0, **params)
+
+
+def holes():
+    X = ROWS.copy()
+    X[2, 3] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("kind", [NMF, GWNTF])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_frame_comes_back_as_a_frame(kind, method):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(holes(), columns=NAMES, index=INDEX)
+    found = getattr(on_rows(kind).fit(frame), method)(frame)
+    expected = getattr(on_rows(kind).fit(holes()), method)(holes())
+    pd.testing.assert_frame_equal(found, pd.DataFrame(expected, columns=NAMES, index=INDEX))
+    numbered = frame.set_axis(range(10, 16), axis=1)
+    assert list(getattr(on_rows(kind).fit(numbered), method)(numbered).columns) == list(range(10, 16))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_set_output_is_followed_where_a_sample_is_a_row(method):
+    pd = pytest.importorskip("pandas")
+    found = getattr(on_rows().set_output(transform="pandas").fit(ROWS), method)(holes())
+    expected = getattr(on_rows().fit(ROWS), method)(holes())
+    assert type(expected) is np.ndarray
+    pd.testing.assert_frame_equal(found, pd.DataFrame(expected))
+    tensors = ROWS.reshape(9, 2, 3)
+    assert getattr(on_rows().set_output(transform="pandas").fit(tensors), method)(tensors).shape == (9, 2, 3)
+
+
+def test_the_inverse_of_a_frame_has_the_names_of_the_features():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(ROWS, columns=NAMES, index=INDEX)
+    model = on_rows().fit(frame)
+    expected = model.embedding_ @ model.components_
+    assert type(model.inverse_transform(model.embedding_)) is np.ndarray
+    for Z in (
+        pd.DataFrame(model.embedding_, index=INDEX),
+        on_rows().set_output(transform="pandas").fit_transform(frame),
+    ):
+        pd.testing.assert_frame_equal(model.inverse_transform(Z), pd.DataFrame(expected, columns=NAMES, index=INDEX))
+    again = model.set_output(transform="pandas").inverse_transform(model.embedding_)
+    pd.testing.assert_frame_equal(again, pd.DataFrame(expected, columns=NAMES))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_frames_of_polars_are_made_by_scikit_learn_too(method):
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame(holes(), schema=NAMES)
+    expected = getattr(on_rows().fit(holes()), method)(holes())
+    for model in (on_rows().fit(frame), on_rows().set_output(transform="polars").fit(frame)):
+        found = getattr(model, method)(frame)
+        assert found.columns == NAMES
+        np.testing.assert_array_equal(found.to_numpy(), expected)

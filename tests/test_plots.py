@@ -405,3 +405,12 @@ def test_bad_input_is_named_before_any_work(model, call, message, monkeypatch):
 def test_negative_samples_are_refused(model):
     with pytest.raises(InputError, match="X: got 30 negative entries"):
         plot_flow(model, -IMAGES[0])
+
+
+def test_pictures_of_a_model_whose_output_is_frames():
+    pytest.importorskip("pandas")
+    model = GWNTF(2, costs=(None, "grid", "grid"), sample_shape=(5, 6), **TRANSPORT).fit(IMAGES.reshape(12, 30))
+    model.set_output(transform="pandas")
+    axes = plot_reconstructions(model, IMAGES.reshape(12, 30)[:3], ax=Figure().subplots())
+    assert axes.shape == (2, 3)
+    plot_flow(model, IMAGES.reshape(12, 30)[0], ax=Figure().subplots())

@@ -232,7 +232,7 @@ def holding(X, value):
     ("change", "match"),
     [
         (lambda X: -X, "negative entries"),
-        (lambda X: holding(X, np.nan), "NaN entries"),
+        (lambda X: holding(X, np.nan), "1 NaN entry"),
         (lambda X: holding(X, np.inf), "infinite entries"),
         (lambda X: X.astype(complex), "entries of type complex"),
         (lambda X: X + 1, "fill_value=1"),

@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 from scipy.sparse import block_diag, csr_array
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 import gwntf.estimators.parts as parts
 import gwntf.geometry.costs as costs_module
 import gwntf.solver.long_costs as long_costs
-from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, GwntfWarning, fit_many
+from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, GwntfWarning, MiniBatchGWNTF, fit_many
 from gwntf.backends.numpy_backend import NumpyBackend
 from gwntf.core import (
     CoarseKernelWarning,
     DisconnectedGraphWarning,
     EmptyComponentWarning,
+    SamplesLastWarning,
     UnevenSamplesWarning,
 )
 from gwntf.datasets import load_digits_tensor
@@ -41,14 +44,67 @@ def test_ordinary_data_and_settings_are_met_with_silence(kind):
     assert told(kind(10, max_iter=5, tol=0, random_state=0), digits) == []
 
 
-def test_a_fit_that_has_not_settled_tells_its_last_two_values():
+def test_a_fit_that_has_not_converged_says_so_in_the_same_words():
     model = NCP(3, max_iter=2, random_state=0)
     ((category, text),) = told(model)
     assert category is ConvergenceWarning
-    before, last = model.objective_curve_[-2:]
-    assert "raise `max_iter`, or `tol`" in text
-    assert f"F went from {before:.8g} to {last:.8g} in iteration 2, the last one" in text
+    assert model.status_.message in text
+    assert "`objective_curve_`" in text
+    assert told(model, X[:15]) == [(category, text)]  # Python shows the same words once
     assert told(model.set_params(tol=0)) == []
+
+
+def test_a_search_over_many_fits_warns_once():
+    search = GridSearchCV(NCP(max_iter=3, random_state=0), {"n_components": [2, 3, 4]}, cv=3)
+    ((category, text),) = told(search)  # of the fit of the best settings
+    assert category is ConvergenceWarning
+    assert search.best_estimator_.status_.message in text
+    batches = MiniBatchGWNTF(batch_size=8, max_epochs=1, max_iter=2, tol=1e-12, random_state=0)
+    assert len(told(GridSearchCV(make_pipeline(batches), {"minibatchgwntf__n_components": [2, 3]}, cv=2))) == 1
+
+
+def test_new_samples_warn_where_many_are_far_from_converged_and_not_for_a_last_digit():
+    model = NCP(3, max_iter=300, random_state=0).fit(X)
+    falls = []  # of F in the last step, per sample of a sum of squares of one half
+    for steps in (19, 20):
+        Z = model.set_params(max_iter=steps, tol=0).transform(X)
+        rows = X.reshape(20, -1) / np.linalg.norm(X.reshape(20, -1), axis=1, keepdims=True)
+        falls.append(0.5 * ((rows - Z @ model.components_) ** 2).sum(axis=1))
+    third = np.sort((falls[0] - falls[1]) / 0.5)[-3]  # a tenth of the samples fall by more
+    for tol, count in [(third / 10 * 1.01, 0), (third / 10 * 0.99, 1)]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.set_params(tol=tol, max_iter=21).transform(X)
+        assert [entry.category for entry in caught] == [ConvergenceWarning] * count
+        assert {entry.filename for entry in caught} <= {__file__}
+    assert str(caught[0].message).startswith("More than 10% of the new samples were far from converged after 21 iter")
+
+
+@pytest.mark.parametrize("shape", [(8, 8, 80), (8, 10, 100), (8, 8, 3, 300)])
+def test_samples_that_seem_to_be_last_are_told(shape):
+    data = np.random.default_rng(0).random(shape)
+    for model in (NCP(2, max_iter=2, tol=0), MiniBatchGWNTF(2, max_epochs=1, tol=0)):
+        ((category, text),) = told(model, data)
+        assert category is SamplesLastWarning
+        assert text.startswith(
+            f"X has 8 samples of shape {shape[1:]}. If it is {shape[-1]} samples along the last axis"
+        )
+        assert "np.moveaxis(X, -1, 0)" in text
+        assert told(model, np.moveaxis(data, -1, 0)) == []
+
+
+@pytest.mark.parametrize("shape", [(8, 8, 79), (8, 11, 300), (20, 400), (20, 64, 1000), (300, 8, 8), (3, 20, 300)])
+def test_shapes_that_samples_often_have_are_ordinary(shape):
+    assert told(NCP(2, max_iter=2, tol=0), np.random.default_rng(0).random(shape)) == []
+
+
+def test_a_small_batch_of_long_samples_is_ordinary():
+    data = np.random.default_rng(0).random((16, 8, 300))
+    model = MiniBatchGWNTF(2, batch_size=8, max_epochs=1, tol=0)
+    assert told(model, data) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(data[:8])
 
 
 def start(rank, empty):
@@ -121,7 +177,10 @@ def test_a_long_mode_of_all_pairs_is_told_with_its_size(monkeypatch):
 
 
 def test_every_warning_can_be_silenced_by_one_class():
-    kinds = (CoarseKernelWarning, DisconnectedGraphWarning, EmptyComponentWarning, UnevenSamplesWarning)
+    kinds = (
+        *(CoarseKernelWarning, DisconnectedGraphWarning, EmptyComponentWarning),
+        *(SamplesLastWarning, UnevenSamplesWarning),
+    )
     assert all(issubclass(kind, GwntfWarning) and issubclass(kind, UserWarning) for kind in kinds)
 
 

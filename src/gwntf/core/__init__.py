@@ -17,6 +17,7 @@ from gwntf.core.errors import (
     InputError,
     MissingLibraryError,
     ModelFileError,
+    SamplesLastWarning,
     UnevenSamplesWarning,
 )
 from gwntf.core.types import Array, FloatArray, Relaxation, Status

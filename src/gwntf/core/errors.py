@@ -142,5 +142,9 @@ class CheckpointWarning(GwntfWarning):
     """A checkpoint that could not be written or removed, while the fit goes on."""
 
 
+class SamplesLastWarning(GwntfWarning):
+    """Data of a shape that they have where samples lie along the last axis."""
+
+
 class UnevenSamplesWarning(GwntfWarning):
     """Samples, not scaled, of which half are too light to count."""

@@ -18,7 +18,7 @@ from gwntf.data.algebra import (
 )
 from gwntf.data.block import Block, Looked, Products, Sums, Swept, Tile, mode_product
 from gwntf.data.blocks import Blocks, Kept, Parts
-from gwntf.data.checks import as_real_array, check_sample_shape, check_unscaled
+from gwntf.data.checks import as_real_array, check_layout, check_sample_shape, check_unscaled
 from gwntf.data.inputs import as_data, as_dense_block, masked_to_nan
 from gwntf.data.partition import pieces
 from gwntf.data.tensor import DataTensor
@@ -39,6 +39,7 @@ __all__ = [
     "as_dense_block",
     "as_factors",
     "as_real_array",
+    "check_layout",
     "check_sample_shape",
     "check_unscaled",
     "fold",

@@ -3,15 +3,20 @@
 import math
 import numbers
 from collections.abc import Sequence
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gwntf.backends import Backend, to_host
+from gwntf.backends import Backend, is_tensor, to_host
 from gwntf.core import Array, InputError
 
 FINITE = "finite nonnegative numbers"
+
+REAL = "an array of real numbers"
+
+_CONVERT = f"{REAL}. Convert text and dates to numbers first, or leave them out"
 
 
 class Summary(NamedTuple):
@@ -32,15 +37,18 @@ def check_entries(found: Sequence[Summary], slices: Sequence[slice], missing: st
         raise InputError(name, "infinite entries", FINITE)
     holes = sum(block.missing for block in found)
     if holes and found[0].sparse:
-        allowed = f"{FINITE}: entries that a sparse array does not store are zeros, none is missing"
-        raise InputError(name, f"{holes} NaN entries", allowed)
+        allowed = f"{FINITE}: entries that a sparse array does not store are zeros, none is missing. Data with missing "
+        raise InputError(name, _count(holes, "NaN"), f"{allowed}entries need a dense array and missing='ignore'")
     if holes and missing == "error":
         allowed = f"{FINITE}, or missing='ignore' to treat NaN as not observed"
-        raise InputError(name, f"{holes} NaN entries", allowed)
+        raise InputError(name, _count(holes, "NaN"), allowed)
     negative = sum(block.negative for block in found)
     if negative:
-        given = f"{negative} negative entries (smallest {min(block.smallest for block in found):g})"
-        allowed = "nonnegative numbers. Negative values in data that are noise may be set to zero: np.maximum(X, 0)"
+        given = f"{_count(negative, 'negative')} (smallest {min(block.smallest for block in found):g})"
+        allowed = (
+            "nonnegative numbers. Negative values in data that are noise may be set to zero, np.maximum(X, 0); data "
+            "that were centred or standardised have to be given as they were before"
+        )
         raise InputError(name, given, allowed)
     for part, block in zip(slices, found, strict=True):
         if block.empty is not None:
@@ -57,14 +65,40 @@ def check_shape(shape: Sequence[int], name: str = "X") -> None:
         raise InputError(name, f"the empty shape {tuple(shape)}", "at least one entry along every axis")
 
 
-def check_kind(dtype: Any, name: str = "X", allowed: str = "an array of real numbers") -> None:
+def check_kind(dtype: Any, name: str = "X", allowed: str = REAL) -> None:
     """Check that entries are real numbers, given a dtype of NumPy or of another library."""
     kind = getattr(dtype, "kind", None)
     if (kind is None and "complex" in str(dtype)) or (kind is not None and kind not in "fiub"):
-        raise InputError(name, f"entries of type {dtype}", allowed)
+        text = kind is not None and kind in "SUTmM" and allowed == REAL
+        raise InputError(name, f"entries of type {dtype}", _CONVERT if text else allowed)
 
 
-def as_real_array(values: Any, name: str, allowed: str = "an array of real numbers") -> NDArray[Any]:
+def check_layout(values: Any, name: str = "X") -> None:
+    """Refuse sparse tensors of torch."""
+    if is_tensor(values) and str(values.layout) != "torch.strided":
+        allowed = "a dense tensor (X.to_dense()), or a sparse array of SciPy or of the `sparse` library"
+        raise InputError(name, f"a tensor of layout {values.layout}", allowed)
+
+
+def refuse_text(X: Any, name: str = "X") -> Any:
+    """Refuse text and dates, which NumPy would convert to numbers; return lists as arrays, all else unchanged."""
+    dtypes = X.dtypes if hasattr(X, "columns") else [getattr(X, "dtype", None)]
+    if all(getattr(dtype, "kind", "O") in "fiubc" for dtype in dtypes):
+        return X
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InputError(name, f"{type(X).__name__} that is no array ({error})", REAL) from error
+    if array.dtype.kind in "SUTmM":
+        check_kind(array.dtype, name)
+    if array.dtype.kind == "O":
+        for entry in array.flat:
+            if isinstance(entry, str | bytes | date | timedelta | np.datetime64 | np.timedelta64):
+                raise InputError(name, f"entries that are no numbers, such as {entry!r}", _CONVERT)
+    return array if isinstance(X, list | tuple) else X
+
+
+def as_real_array(values: Any, name: str, allowed: str = REAL) -> NDArray[Any]:
     """Return an array of real numbers of any kind, or say which argument is none."""
     if np.ma.is_masked(values):
         raise InputError(name, "masked entries", allowed)
@@ -134,6 +168,10 @@ def check_norms(backend: Backend, norms: Array, dtype: np.dtype[Any]) -> Array:
         allowed = "smaller numbers, or dtype='float64' for float32 data"
         raise InputError("X", f"a sample whose norm {largest:g} is out of range", allowed)
     return backend.asarray(xp.where(norms > 0, norms, xp.ones_like(norms)), dtype)
+
+
+def _count(number: int, kind: str) -> str:
+    return f"{number} {kind} {'entry' if number == 1 else 'entries'}"
 
 
 def _remedy(info: Any) -> str:

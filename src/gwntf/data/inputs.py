@@ -12,7 +12,15 @@ import numpy as np
 from gwntf.backends import Backend, get_backend, is_foreign, to_host
 from gwntf.core import InputError
 from gwntf.data.blocks import Blocks, InMemory
-from gwntf.data.checks import as_real_array, check_entries, check_kind, check_range, check_shape
+from gwntf.data.checks import (
+    as_real_array,
+    check_entries,
+    check_kind,
+    check_layout,
+    check_range,
+    check_shape,
+    refuse_text,
+)
 from gwntf.data.dense import DenseBlock
 from gwntf.data.sources import check_dtype, check_source, file_state, fit_dtype, is_small, is_source, is_sparse, read
 from gwntf.data.sparse import sparse_block
@@ -57,6 +65,7 @@ def as_data(
     """
     if isinstance(X, DataTensor):
         return X
+    check_layout(X, name)
     backend = backend or get_backend("numpy")
     finish = partial(_checked, missing=missing, scaled=scaled, name=name)
     if is_source(X):
@@ -78,6 +87,7 @@ def as_data(
 
 def as_dense_block(X: Any, *, missing: str = "error", dtype: Any = None, name: str = "X") -> DenseBlock:
     """Check X as `as_data` does and return all of it, dense and in memory, in NumPy arrays."""
+    check_layout(X, name)
     host = as_real_array(masked_to_nan(to_host(X), name=name, missing=missing), name)
     return cast(DenseBlock, as_data(host, missing=missing, dtype=dtype, name=name).dense_block)
 
@@ -107,7 +117,7 @@ def _as_floats(
         kept = str(values.dtype) in ("torch.float32", "torch.float64")
         return values if kept else backend.asarray(values, dtype or "float64")
     host = masked_to_nan(to_host(X), name=name, missing=missing)
-    array = as_real_array(host, name) if as_array is None else as_array(host)
+    array = as_real_array(host, name) if as_array is None else as_array(refuse_text(host, name))
     check_shape(array.shape, name)
     whole = array.dtype.kind in "iub"
     kind = fit_dtype(array.dtype, dtype if whole else None)
@@ -128,4 +138,4 @@ def masked_to_nan(X: Any, *, name: str = "X", missing: str = "error") -> Any:
     if not count:
         return X.data
     check_kind(X.dtype, name)
-    return np.ma.filled(X.astype(X.dtype if X.dtype == np.float32 else np.float64), np.nan)
+    return np.ma.filled(X.astype(fit_dtype(X.dtype, None)), np.nan)

@@ -119,7 +119,7 @@ def read(X: Any, rows: slice) -> Any:
         return part
     if not isinstance(part, np.ndarray):
         raise InputError("X", f"chunks of type {type(part).__name__}", "NumPy arrays")
-    return np.array(part, order="C")
+    return np.array(part, part.dtype.newbyteorder("="), order="C")
 
 
 def as_block(part: NDArray[Any] | Any, backend: Backend, dtype: Any) -> Block:

@@ -311,7 +311,8 @@ def sparse_block(X: Any, backend: Backend) -> SparseBlock:
     check_kind(coo.data.dtype)
     places = np.stack([np.asarray(axis, np.int64) for axis in coo.coords])
     values = np.asarray(coo.data)
-    values = values.astype(values.dtype if values.dtype in (np.float32, np.float64) else np.float64)
+    own = values.dtype.newbyteorder("=")
+    values = values.astype(own if own in (np.float32, np.float64) else np.float64)
     order = np.lexsort(places[::-1])
     places, values = places[:, order], values[order]
     first = np.flatnonzero(changes(places))

@@ -19,7 +19,13 @@ from gwntf.clustering import ASSIGN_LABELS, check_clusters
 from gwntf.core import Array, InputError
 from gwntf.data import DataTensor, KruskalRows, as_factors, check_unscaled
 from gwntf.estimators.fitted import Fitted, Training
-from gwntf.estimators.notices import warn_empty_components, warn_isolated, warn_status, warn_uneven
+from gwntf.estimators.notices import (
+    warn_empty_components,
+    warn_isolated,
+    warn_samples_last,
+    warn_status,
+    warn_uneven,
+)
 from gwntf.estimators.places import ENGINES, Place
 from gwntf.estimators.records import as_checkpoint, keeper_of
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples
@@ -95,7 +101,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
 
     # --- fitting --------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+    def fit(self, X: Any, y: Any = None, **unknown: Any) -> Self:  # noqa: ARG002
         """Factorise X.
 
         Parameters
@@ -122,6 +128,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         >>> [factor.shape for factor in model.factors_]
         [(20, 3), (4, 3), (5, 3)]
         """
+        self._refuse(unknown)
         with self._replaced(refit=True) as model:
             model._fit_each(X, [model])
         return self
@@ -178,6 +185,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             sums = tensor.backend.to_numpy(tensor.sample_sums)
             check_unscaled(tensor.dtype, tensor.largest, float(sums.sum()), self._degrees)
             warn_uneven(sums)
+        warn_samples_last((shape[0], *self._layout))
         loss = self._loss(checked, tensor)
         self.graph_, graph_reg = self._build_graph(given, tensor)
         problem = Problem(tensor, loss, self.graph_, graph_reg)
@@ -206,7 +214,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         self.embedding_ = self.factors_[0]
         self.sample_scale_ = backend.as_given(scale, X)
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, **unknown: Any) -> Array:
         """Factorise X and return `embedding_`, the sample factor of the fit (graph included).
 
         It differs from ``fit(X).transform(X)``, which treats X as new samples.
@@ -219,9 +227,9 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         >>> NCP(n_components=3, max_iter=20, tol=0, random_state=0).fit_transform(X).shape
         (20, 3)
         """
-        return self.fit(X, y).embedding_
+        return self.fit(X, y, **unknown).embedding_
 
-    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int_]:
+    def fit_predict(self, X: Any, y: Any = None, **unknown: Any) -> NDArray[np.int_]:
         """Factorise X and return the cluster labels of its samples, also kept in `labels_`.
 
         Examples
@@ -235,11 +243,11 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         """
         check_parameters(self)
         check_clusters(self._clusters, count_samples(X), self.n_components, self.assign_labels)
-        self.fit(X, y)
+        self.fit(X, y, **unknown)
         self.labels_ = self._training_labels()
         return self.labels_
 
-    def fit_impute(self, X: Any, y: Any = None) -> Array:
+    def fit_impute(self, X: Any, y: Any = None, **unknown: Any) -> Array:
         """Factorise X and return it with its missing entries filled in by the fit, graph included.
 
         Needs ``missing="ignore"`` where entries are missing. It differs from ``fit(X).impute(X)``, which treats X as
@@ -267,11 +275,12 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         >>> NMF(1, missing="ignore", max_iter=200, tol=0, random_state=0).fit_impute(X)[1].round(3)
         array([2., 4., 8.])
         """
-        self.fit(X, y)
+        self.fit(X, y, **unknown)
         with self._place(X) as place:
             backend = place.backend
             embedding, scale = backend.asarray(self.embedding_), backend.asarray(self.sample_scale_)
-            return backend.as_given(self._fill(embedding, scale, self._tensor(X, place, reset=False)), X)
+            rows = self._fill(embedding, scale, self._tensor(X, place, reset=False))
+            return self._as_frame(backend.as_given(rows, X), X, getattr(X, "columns", None))
 
     @contextmanager
     def _with_progress(self, steps: int) -> Iterator[list[Callback]]:
@@ -296,6 +305,9 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
 def check_parameters(model: Factorization) -> None:
     """Raise a ValueError unless every parameter of an estimator has a valid type and value, whatever the data."""
     model._validate_params()
+    for name, allowed in model._parameter_constraints.items():
+        if isinstance(getattr(model, name), bool) and "boolean" not in allowed:  # Python takes True for 1
+            raise InputError(name, repr(getattr(model, name)), "a number")
     for index, callback in enumerate(model.callbacks or ()):
         if not callable(callback):
             raise InputError(f"callbacks[{index}]", type(callback).__name__, "a callable")

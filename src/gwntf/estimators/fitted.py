@@ -1,5 +1,6 @@
 """What a fitted factorization does with new samples: embeds, labels, rebuilds and fills them."""
 
+import math
 import os
 from abc import abstractmethod
 from contextlib import AbstractContextManager
@@ -10,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from gwntf.backends import Backend, is_foreign, to_host
 from gwntf.clustering import assign, check_clusters, nearest_label
 from gwntf.core import Array, FloatArray, InputError
-from gwntf.data import DataTensor, KruskalRows, as_data, as_real_array, check_unscaled, khatri_rao
-from gwntf.estimators.notices import warn
+from gwntf.data import DataTensor, KruskalRows, as_data, as_real_array, check_layout, check_unscaled, khatri_rao
+from gwntf.estimators.notices import warn_new_samples
 from gwntf.estimators.places import Place, open_place
-from gwntf.estimators.sklearn_compat import as_float_array, note_features
+from gwntf.estimators.sklearn_compat import as_float_array, as_frame, note_features
 from gwntf.geometry import Ties
+from gwntf.io import check_target
 from gwntf.losses import Loss
 from gwntf.solver import Stopping, project
 
@@ -58,14 +59,20 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             as_array=partial(as_float_array, dtype=dtype, estimator=self),
             cluster=place.cluster,
         )
-        note_features(self, X, reset=reset)
         layout = data.shape[1:]
+        if not reset and layout != self._layout and (len(layout) > 1 or len(self._layout) > 1):
+            raise InputError("X", f"samples of shape {layout}", _as_in_fit(data.shape, self._layout))
+        note_features(self, X, reset=reset)
         folded, sample_shape = self._fold(data)
         if reset:
             self._layout, self.sample_shape_ = layout, tuple(sample_shape)
-        elif layout != self._layout:
-            raise InputError("X", f"samples of shape {layout}", f"shape {self._layout}")
         return folded
+
+    def _refuse(self, unknown: dict[str, Any]) -> None:
+        """Refuse arguments that a method does not have, such as weights of the samples."""
+        for name in unknown:
+            given = f"an argument that {type(self).__name__} does not take"
+            raise InputError(name, given, "X alone. All samples have the same weight: repeat those that count more")
 
     @abstractmethod
     def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
@@ -156,13 +163,14 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         check_is_fitted(self)
         with self._place(Z) as place:
             backend = place.backend
+            check_layout(Z, "Z")
             embedding = backend.asarray(Z if is_foreign(Z) else as_real_array(Z, "Z"))
             width = self.embedding_.shape[1]
             if embedding.ndim != 2 or embedding.shape[1] != width:
                 raise InputError("Z", f"shape {tuple(embedding.shape)}", f"shape (n_samples, {width})")
             if not bool(backend.xp.all(backend.xp.isfinite(embedding))):
                 raise InputError("Z", "entries that are not finite", "finite numbers")
-            return backend.as_given(self._model(backend, embedding), Z)
+            return self._as_frame(backend.as_given(self._model(backend, embedding), Z), Z)
 
     def reconstruct(self, X: Any) -> Array:
         """Transform X, invert, and give each sample its own scale back; missing entries come filled in.
@@ -179,7 +187,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """
         with self._place(X) as place:
             embedding, scale, _ = self._embed(X, place)
-            return place.backend.as_given(self._model(place.backend, embedding * scale[:, None]), X)
+            rows = self._model(place.backend, embedding * scale[:, None])
+            return self._as_frame(place.backend.as_given(rows, X), X, getattr(X, "columns", None))
 
     def impute(self, X: Any) -> Array:
         """Return new samples with their missing entries taken from `reconstruct`, the others as they were given.
@@ -194,9 +203,10 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         array([[ 5., 10., 20.]])
         """
         with self._place(X) as place:
-            return place.backend.as_given(self._fill(*self._embed(X, place)), X)
+            rows = self._fill(*self._embed(X, place))
+            return self._as_frame(place.backend.as_given(rows, X), X, getattr(X, "columns", None))
 
-    def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
+    def score(self, X: Any, y: Any = None, **unknown: Any) -> float:  # noqa: ARG002
         """Minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries.
 
         Examples
@@ -207,6 +217,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         >>> abs(round(NMF(1, max_iter=200, tol=0, random_state=0).fit(X).score(X), 3))
         0.0
         """
+        self._refuse(unknown)
         with self._place(X) as place:
             embedding, scale, tensor = self._embed(X, place)
             return -tensor.relative_error(self._rows(embedding, scale, tensor))
@@ -238,7 +249,12 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         from gwntf.estimators.files import write_model  # it imports all classes, which inherit from this one
 
         check_is_fitted(self)
+        check_target(path)
         write_model(self, path, self._found_training() if with_predict else None)
+
+    def _as_frame(self, rows: Array, like: Any, names: Any = None) -> Any:
+        """Return samples as a data frame where `set_output` or the input says so and every sample is a row."""
+        return as_frame(rows, like, getattr(self, "feature_names_in_", names), self)
 
     def _found_training(self) -> tuple[FloatArray | None, NDArray[np.int_] | None]:
         """Embedding and labels of the training samples for a file; None for what is not available."""
@@ -269,20 +285,19 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """Embedding and scale of new samples, and the samples as a tensor."""
         check_is_fitted(self)
         raw = self._tensor(X, place, reset=False)
-        embedding, scale, pending = self._project(raw)
-        if pending and self.tol > 0:
-            text = f"{pending} of {len(embedding)} new samples had not converged: raise `max_iter` or `tol`."
-            warn(text, ConvergenceWarning)
+        embedding, scale, far = self._project(raw)
+        if self.tol > 0:
+            warn_new_samples(far / len(embedding), self.max_iter)
         return embedding, scale, raw
 
     def _project(self, raw: DataTensor) -> tuple[Array, Array, int]:
-        """Embedding and scale of samples as new ones, and how many had not converged."""
+        """Embedding and scale of samples as new ones, and how many are far from converged."""
         tensor, scale = raw.normalised(self.sample_norm)
         if self.sample_norm is None:
             check_unscaled(tensor.dtype, 1.0, float(tensor.sample_sums.max()), self._degrees)
         stopping, ties = Stopping(self.max_iter, self.tol), self._ties(tensor)
-        embedding, pending = project(tensor, self._loss_of_new_samples(), self.factors_[1:], stopping, ties)
-        return embedding, scale, pending
+        embedding, far = project(tensor, self._loss_of_new_samples(), self.factors_[1:], stopping, ties)
+        return embedding, scale, far
 
     @cached_property
     def components_(self) -> Array:
@@ -317,3 +332,13 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
                 raw = self._tensor(seen.given, place, reset=False)
                 seen.rows, seen.given = place.backend.to_numpy(self._project(raw)[0]), None
         return seen.rows
+
+
+def _as_in_fit(shape: tuple[int, ...], layout: tuple[int, ...]) -> str:
+    """Say what the shape of new samples has to be, and how to get it where that is clear."""
+    allowed = f"samples of shape {layout}, as in `fit`"
+    if shape == layout:
+        return f"{allowed}: one sample is X[None]"
+    if math.prod(shape[1:]) == math.prod(layout) and 1 in (len(shape) - 1, len(layout)):
+        return f"{allowed}: X.reshape({', '.join(map(str, (-1, *layout)))})"
+    return allowed

@@ -188,7 +188,7 @@ class GWNTF(Graph, PerModeTransport):
         (30, 'self-tuning')
         """
         given: Any = n_clusters
-        if not isinstance(given, numbers.Integral) or given < 1:
+        if isinstance(given, bool) or not isinstance(given, numbers.Integral) or given < 1:
             raise InputError("n_clusters", repr(n_clusters), "a whole number of at least 1")
         preset = {**CLUSTERING_PRESET, "n_components": 3 * int(n_clusters), "n_clusters": int(n_clusters)}
         return cls(**{**preset, **params})

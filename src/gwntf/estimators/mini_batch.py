@@ -12,10 +12,17 @@ from sklearn.utils import check_random_state, indexable
 from gwntf.core import FloatArray, InputError, Status
 from gwntf.data import DataTensor, as_factors, pieces
 from gwntf.estimators.base import AT_LEAST_ONE, check_parameters, parameter
-from gwntf.estimators.notices import warn, warn_empty_components
+from gwntf.estimators.notices import warn, warn_empty_components, warn_samples_last
 from gwntf.estimators.parts import PerModeTransport
 from gwntf.estimators.places import Place
-from gwntf.estimators.sklearn_compat import Interval, Options, StrOptions, count_samples, take_samples
+from gwntf.estimators.sklearn_compat import (
+    Interval,
+    Options,
+    StrOptions,
+    count_samples,
+    in_cross_validation,
+    take_samples,
+)
 from gwntf.geometry import CostSpec
 from gwntf.losses import ObjectiveTerms
 from gwntf.solver import Callback, Iteration, Problem, Steps, Stopping, project, start_factors
@@ -99,7 +106,7 @@ class MiniBatchGWNTF(PerModeTransport):
     checkpoint: None = parameter(None, None)
     update: str = parameter("mm", StrOptions({"mm"}))
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+    def partial_fit(self, X: Any, y: Any = None, **unknown: Any) -> Self:  # noqa: ARG002
         """Learn from one batch.
 
         Parameters
@@ -124,6 +131,7 @@ class MiniBatchGWNTF(PerModeTransport):
         >>> model.components_.shape
         (2, 20)
         """
+        self._refuse(unknown)
         check_parameters(self)
         with self._replaced(refit=False) as model:
             model._fit_batch(X)
@@ -142,6 +150,7 @@ class MiniBatchGWNTF(PerModeTransport):
 
     def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
         check_parameters(self)
+        warn_samples_last(getattr(X, "shape", ()))
         steps = self.max_epochs * -(-count_samples(X) // self.batch_size)
         with self._with_progress(len(models) * steps) as callbacks:
             for model in models:
@@ -165,7 +174,7 @@ class MiniBatchGWNTF(PerModeTransport):
             embedding, scale, _ = self._project(raw)
             tensor = raw.normalised(self.sample_norm)[0]
             self._set_factors([embedding, *self._shared_on(tensor)], tensor, scale, X)
-        if self.status_ is Status.MAX_ITER and self.tol > 0:
+        if self.status_ is Status.MAX_ITER and self.tol > 0 and not in_cross_validation():
             warn(f"F had not converged in {self.max_epochs} epochs: raise `max_epochs` or `tol`.", ConvergenceWarning)
         warn_empty_components([np.asarray(mean) for mean in self._means])
 

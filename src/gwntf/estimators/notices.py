@@ -20,30 +20,51 @@ from gwntf.core import (
     DisconnectedGraphWarning,
     EmptyComponentWarning,
     FloatArray,
+    SamplesLastWarning,
     Status,
     UnevenSamplesWarning,
 )
+from gwntf.estimators.sklearn_compat import in_cross_validation
 
 _LIGHT = 1e-4
 """Part of all mass below which half of the samples do not count: the default `tol` would not see them change."""
+
+_MANY = 0.1
+"""Part of the new samples that may be far from converged."""
+
+_LONG, _ALIKE = 10, 1.25
+"""Samples are probably last where that axis is so many times as long as every other, and the sizes of the first two
+differ by at most this factor, as those of images do."""
+
+_LIBRARIES = ("gwntf.", "sklearn.", "joblib.")
+"""Modules that call each other between the user's program and a warning."""
 
 _NAMED = 8  # components or samples that a message names
 
 
 def warn(message: str, kind: type[Warning]) -> None:
-    """Warn at the line of the user's program."""
+    """Warn at the line of the user's program. Python shows a text once per line, so it should have few numbers."""
     warnings.warn(message, kind, stacklevel=outside())
 
 
 def warn_status(status: Status, curve: FloatArray, tol: float) -> None:
-    """Warn of a fit that ended before it converged, unless `tol=0` requested all iterations."""
-    if status is Status.MAX_ITER and tol > 0 and len(curve) > 1:
-        seen = f"F went from {curve[-2]:.8g} to {curve[-1]:.8g} in iteration {len(curve) - 1}, the last one"
-    elif status in (Status.ROSE, Status.DIVERGED):
-        seen = f"F was {curve[-1]:.8g} in iteration {len(curve) - 1}"
-    else:
-        return
-    warn(f"{status.message} ({seen}.)", ConvergenceWarning)
+    """Warn of a fit that ended before it converged, unless `tol=0` requested all iterations.
+
+    Of the many fits of a cross-validation none warns of its limit; the one of the best settings does.
+    """
+    limited = status is Status.MAX_ITER and tol > 0 and len(curve) > 1 and not in_cross_validation()
+    if limited or status in (Status.ROSE, Status.DIVERGED):
+        warn(f"{status.message} (`objective_curve_` has the values.)", ConvergenceWarning)
+
+
+def warn_new_samples(far: float, max_iter: int) -> None:
+    """Warn if a considerable part of the new samples is far from converged; never in a cross-validation."""
+    if far > _MANY and not in_cross_validation():
+        warn(
+            f"More than {_MANY:.0%} of the new samples were far from converged after {max_iter} iterations: raise "
+            "`max_iter` or `tol`.",
+            ConvergenceWarning,
+        )
 
 
 def warn_empty_components(factors: Sequence[FloatArray]) -> None:
@@ -90,6 +111,17 @@ def warn_all_pairs(mode: int, size: int, tol: float) -> None:
     )
 
 
+def warn_samples_last(shape: Sequence[int]) -> None:
+    """Warn of a shape such as (8, 8, 300), which 300 images have whose samples are last."""
+    *others, last = shape if len(shape) > 2 else (1, 1, 1)
+    if last >= _LONG * max(others) and max(others[:2]) <= _ALIKE * min(others[:2]):
+        warn(
+            f"X has {others[0]} samples of shape {tuple(shape[1:])}. If it is {last} samples along the last axis, fit "
+            "np.moveaxis(X, -1, 0): samples are first.",
+            SamplesLastWarning,
+        )
+
+
 def warn_uneven(masses: FloatArray) -> None:
     """Warn of samples so light beside others that half of them do not count."""
     filled = np.sort(masses[masses > 0])
@@ -119,9 +151,9 @@ def _some(places: Any) -> str:
 
 
 def outside() -> int:
-    """Return the level of the first caller that is not of this library, for a warning in the calling function."""
+    """Return the level of the first caller that is not of a library, for a warning in the calling function."""
     frame: FrameType | None = sys._getframe(1)
     level = 1
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("gwntf."):
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_LIBRARIES):
         frame, level = frame.f_back, level + 1
     return level

@@ -1,15 +1,30 @@
 """The one place that touches parts of scikit-learn that it does not promise to keep."""
 
+import sys
+from types import FrameType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 from sklearn.utils.validation import _num_samples as count_samples
 from sklearn.utils.validation import validate_data
 
-__all__ = ["Interval", "Options", "StrOptions", "as_float_array", "count_samples", "note_features", "take_samples"]
+from gwntf.backends import to_host
+
+__all__ = [
+    "Interval",
+    "Options",
+    "StrOptions",
+    "as_float_array",
+    "as_frame",
+    "count_samples",
+    "in_cross_validation",
+    "note_features",
+    "take_samples",
+]
 
 
 def note_features(estimator: Any, X: Any, *, reset: bool) -> None:
@@ -19,10 +34,12 @@ def note_features(estimator: Any, X: Any, *, reset: bool) -> None:
 
 def as_float_array(X: Any, *, dtype: Any, estimator: Any) -> Any:
     """Turn an array-like of the host into an array of floats, as scikit-learn does; entries are not checked."""
-    whole = getattr(getattr(X, "dtype", None), "kind", "") in ("i", "u", "b")
+    own = getattr(X, "dtype", None)
+    whole = getattr(own, "kind", "") in ("i", "u", "b")
+    single = isinstance(own, np.dtype) and own.newbyteorder("=") == np.float32
     return check_array(
         X,
-        dtype=[dtype] if dtype and whole else ["float64", "float32"],
+        dtype=[dtype] if dtype and whole else "float32" if single else ["float64", "float32"],
         order="C",
         allow_nd=True,
         ensure_all_finite=False,
@@ -36,3 +53,22 @@ def take_samples(X: Any, index: NDArray[np.intp]) -> Any:
     if hasattr(X, "oindex"):  # zarr takes lists of places along an axis only so
         return X.oindex[index]
     return X[index] if hasattr(X, "shape") and not hasattr(X, "iloc") else _safe_indexing(X, index)
+
+
+def as_frame(values: Any, like: Any, names: Any, estimator: Any) -> Any:
+    """Return rows as a data frame if `set_output` asks for one or `like` is one, whose index it has; else unchanged."""
+    library = _get_output_config("transform", estimator)["dense"]
+    if library == "default" and hasattr(like, "columns"):
+        library = type(like).__module__.partition(".")[0]
+    adapter = ADAPTERS_MANAGER.adapters.get(library)
+    if adapter is None or values.ndim != 2:
+        return values
+    return adapter.create_container(to_host(values), like, names)
+
+
+def in_cross_validation() -> bool:
+    """Whether scikit-learn is calling this for one of many splits or settings."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") != "sklearn.model_selection._validation":
+        frame = frame.f_back
+    return frame is not None

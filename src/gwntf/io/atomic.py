@@ -29,8 +29,9 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises
     ------
     FileWriteError
-        If the disk is full, the file too large, or the folder not writable.
+        If the disk is full, the file too large, the folder missing or not writable, or the path a folder.
     """
+    check_target(path)
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(_TOKEN_BYTES)}{target.suffix}")
     try:
@@ -47,6 +48,15 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
     if hasattr(os, "O_DIRECTORY"):
         _sync(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Raise FileWriteError unless a path can be that of a file: no folder, and in one that exists."""
+    target = Path(path)
+    if target.is_dir() or os.fspath(path).endswith(os.sep):
+        raise FileWriteError(errno.EISDIR, f"{path} is a folder, nothing was written: add the name of a file")
+    if not target.parent.is_dir():
+        raise FileWriteError(errno.ENOENT, f"{path} was not written: the folder {target.parent} does not exist")
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:

@@ -190,7 +190,7 @@ class _SampleTransport:
 
     def __init__(self, model: Any, batch: FloatArray) -> None:
         shape = tuple(model.sample_shape_)
-        made = model.inverse_transform(model.transform(batch)).reshape(shape).astype(np.float64)
+        made = np.asarray(model.inverse_transform(model.transform(batch)), np.float64).reshape(shape)
         scaled, _ = as_data(batch, name="sample", missing=model.missing).normalised(model.sample_norm)
         block: Any = scaled.dense_block
         self.values: FloatArray = block.values.reshape(shape)

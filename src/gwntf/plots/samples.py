@@ -134,7 +134,7 @@ def plot_reconstructions(
     kind = check_kind(kind, shape)
     samples = check_samples(model, X)
     columns = check_columns(columns, len(samples))
-    models = model.reconstruct(samples)
+    models = np.asarray(model.reconstruct(samples))
     data, made = (values.reshape(len(values), -1) for values in (samples, models))
     error, size = (np.sqrt(np.nansum(values**2, axis=1)) for values in (data - made, data))
     relative = error / np.where(size > 0, size, 1)

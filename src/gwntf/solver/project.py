@@ -1,6 +1,7 @@
 """New samples: their embedding with the other factors fixed, alone or tied to training samples."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from operator import mul
 
@@ -12,11 +13,14 @@ from gwntf.solver.problem import Stopping
 
 _BATCH_ENTRIES = 2**22
 
+_FAR = 10
+"""How many times `tol` the objective of a sample falls in the last step that counts as far from converged."""
+
 
 def project(
     data: DataTensor, loss: Loss, components: Sequence[Array], stopping: Stopping, ties: Ties | None = None
 ) -> tuple[Array, int]:
-    """Minimise the data term, and the penalty of `ties`, over the sample factor alone; also count unsettled samples.
+    """Minimise the data term, and the penalty of `ties`, over the sample factor; count samples far from converged.
 
     Nothing ties one new sample to another, so each is a problem of its own: it has its own stop, and its answer
     does not depend on the samples beside it. Samples are taken in batches to bound the memory.
@@ -48,7 +52,7 @@ def _project_batch(
     a, size = _start(block, rest), loss.sizes(block)
     pull = None if ties is None else Pull(ties.weight, ties.pull, ties.degree)
     done = xp.zeros_like(size, dtype=xp.bool)
-    last = state = None
+    before = last = state = None
     with backend.quiet():
         for _ in range(stopping.max_iter):
             moved, value, state = loss.sample_step(block, a, rest, pull, state)
@@ -59,8 +63,11 @@ def _project_batch(
                 if bool(xp.all(done)):
                     break
             a = xp.where(done[:, None], a, moved)
-            last = value
-    return a, int(xp.sum(~done))
+            before, last = last, value
+    far = ~done
+    if before is not None:
+        far = far & replace(stopping, tol=_FAR * stopping.tol).moving(before, last, size)
+    return a, int(xp.sum(far))
 
 
 def _start(block: Block, rest: Sequence[Array]) -> Array:
