@@ -104,10 +104,8 @@ def read_data(
         hint = "put images into a folder and give its path" if suffix in images.FORMATS else "convert it"
         raise DataError(f"{place} has an unknown format; expected {', '.join(FORMATS)} or a folder: {hint}.")
     reader: Callable[..., Samples] = images.read_images if is_folder else FORMATS[suffix]
-    options = {
-        **{"key": key, "labels": labels, "id_column": id_column, "label_column": label_column, "columns": columns},
-        **{"size": size, "color": color or None, "lazy": lazy or None},
-    }
+    options: dict[str, Any] = {"key": key, "labels": labels, "size": size, "color": color or None, "lazy": lazy or None}
+    options |= {"id_column": id_column, "label_column": label_column, "columns": columns}
     given = {name: value for name, value in options.items() if value is not None}
     accepted = [name for name in options if name in inspect.signature(reader).parameters]
     for name, value in given.items():

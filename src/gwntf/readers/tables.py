@@ -1,4 +1,4 @@
-"""Tables: samples in rows, columns of numbers, and perhaps columns with the identifiers and the labels of the samples."""
+"""Tables: samples in rows; columns of numbers, and perhaps of identifiers and labels."""
 
 import csv
 import math
@@ -42,7 +42,8 @@ class _Roles:
             self.data = [k for k in range(width) if k not in (self.ids, self.labels)]
             suspect = [self.name(k) for k in self.data if self._looks_like_an_identifier(k)]
             if suspect and self.ids is None:
-                self.note = f"the column {suspect[0]} was read as data; if it identifies the samples, use id_column= (--id-column)"
+                remedy = "if it identifies the samples, use id_column= (--id-column)"
+                self.note = f"the column {suspect[0]} was read as data; {remedy}"
         else:
             chosen = [columns] if isinstance(columns, str | int) else list(columns)
             self.data = [k for column in chosen for k in self._range(column)]
