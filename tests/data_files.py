@@ -15,6 +15,7 @@ from PIL import Image
 
 X = np.random.default_rng(0).random((6, 12)).round(3)
 Y = np.arange(6) % 3
+IDS = [f"sample-{k}" for k in range(6)]
 IMAGES = (X * 255).astype(np.uint8).reshape(6, 3, 4)
 
 
@@ -62,14 +63,15 @@ def write_h5(path: Path) -> Path:
 
 
 def write_csv(path: Path) -> Path:
-    lines = [",".join([*(f"c{k}" for k in range(12)), "y"])]
-    lines += [",".join([*map(str, row), f"class {label}"]) for row, label in zip(X, Y, strict=True)]
+    lines = [",".join(["id", *(f"c{k}" for k in range(12)), "y"])]
+    rows = zip(IDS, X, Y, strict=True)
+    lines += [",".join([name, *map(str, row), f"class {label}"]) for name, row, label in rows]
     (path / "x.csv").write_text("\n".join(lines) + "\n")
     return path / "x.csv"
 
 
 def write_parquet(path: Path) -> Path:
-    columns = {f"c{k}": X[:, k] for k in range(12)}
+    columns = {"id": IDS, **{f"c{k}": X[:, k] for k in range(12)}}
     pq.write_table(pa.table({**columns, "y": [f"class {label}" for label in Y]}), path / "x.parquet")
     return path / "x.parquet"
 

@@ -175,14 +175,15 @@ def _inner(_: bytes) -> bytes:
 
 
 LABELLED = {"labels": "y"}
+TABLE = {"id_column": "id", "label_column": "y"}
 TARGETS: dict[str, Target] = {
     "npy": Target(WRITERS["npy"]),
     "npy-lazy": Target(WRITERS["npy"], {"lazy": True}),
     "npz": Target(WRITERS["npz"], LABELLED),
     "npz-inner": Target(WRITERS["npz"], {}, as_archive, _inner),
     "sparse": Target(WRITERS["sparse"]),
-    "csv": Target(WRITERS["csv"], LABELLED),
-    "parquet": Target(WRITERS["parquet"], LABELLED),
+    "csv": Target(WRITERS["csv"], TABLE),
+    "parquet": Target(WRITERS["parquet"], TABLE),
     "zarr": Target(WRITERS["zarr"], LABELLED),
     "zarr2": Target(WRITERS["zarr2"], LABELLED),
     "png": Target(WRITERS["png"]),

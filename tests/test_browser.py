@@ -119,12 +119,34 @@ def test_report_of_a_model_shows_hostile_names_as_text_and_fits_a_phone(browser,
     assert "<b>bold & $x$" in shown
     assert "document.title='taken'" in shown
     assert "<i>0.png" in page.locator("body").inner_text()
-    assert page.locator("img").count() == 5
-    for k in range(5):
+    assert page.locator("img").count() == 6
+    for k in range(6):
         image = page.locator("img").nth(k)
         assert image.evaluate("image => image.complete && image.naturalWidth > 300")
         assert image.get_attribute("alt")
     assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
+
+
+def test_words_of_a_table_are_whole_on_a_phone(browser, model_report_path, page):
+    """The first column broke after every letter where the table was wider than the screen."""
+    narrow = opened(browser, model_report_path)
+    for shown in (narrow, page):
+        for name in ("th", "td"):
+            first = shown.locator(name).first  # "cluster", "0"; "method", "plain"
+            line = "cell => parseFloat(getComputedStyle(cell).fontSize) * 1.5"
+            inner = "cell => { const range = document.createRange(); range.selectNodeContents(cell); "
+            text = first.evaluate(inner + "return range.getBoundingClientRect().height }")
+            assert text <= 1.2 * first.evaluate(line)
+
+
+def test_letters_of_pictures_can_be_read_on_a_phone(browser, model_report_path):
+    """At least 64 pixels an inch, so that letters of 10 points have nine; wide pictures scroll by themselves."""
+    page = opened(browser, model_report_path)
+    for k in range(6):
+        image = page.locator("img").nth(k)
+        natural, shown = (image.evaluate(f"image => image.{name}") for name in ("naturalWidth", "clientWidth"))
+        assert shown / (natural / 110) >= 63
+        assert image.evaluate("image => image.parentElement.clientWidth") <= 358
 
 
 def test_report_shows_its_table_and_marks_the_best(page):

@@ -153,7 +153,9 @@ def test_report_is_one_page_with_all_sections(place, tmp_path, capsys):
     target = tmp_path / "r.html"
     told(capsys, "report", place / "m.gwntf", "-o", target)
     bare = target.read_text()
-    told(capsys, "report", place / "m.gwntf", "--data", place / "digits", "-o", target)
+    nmf = ["fit", place / "digits", "--method", "NMF", "--rank", "6", "--clusters", "4", "--max-iter", "40"]
+    told(capsys, *nmf, "-o", tmp_path / "nmf.gwntf", "--engine", "numpy", "-q")
+    told(capsys, "report", tmp_path / "nmf.gwntf", "--data", place / "digits", "-o", target)
     full = target.read_text()
     for heading in ("Clusters", "Components", "Embedding", "Objective", "Settings"):
         assert f"<h2>{heading}</h2>" in bare
@@ -204,6 +206,53 @@ def test_clusters_are_asked_for_where_no_classes_are_known(place, tmp_path, caps
     message = refused(capsys, "cluster", place / "digits.npz", "-o", tmp_path / "c.csv")
     assert "clusters: got nothing; expected --clusters K" in message
     assert not (tmp_path / "c.csv").exists()
+
+
+@pytest.fixture
+def table(tmp_path, digits):
+    """A CSV file with identifiers, 64 columns of numbers, and groups."""
+    X, y = digits
+    names = [f"a{97 - k}" for k in range(len(X))]
+    lines = [",".join(["id", *(f"h{k:02d}" for k in range(64)), "group"])]
+    lines += [",".join([a, *map(str, x.ravel()), f"g{b}"]) for a, x, b in zip(names, X, y, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    return tmp_path / "t.csv", names
+
+
+def test_identifiers_of_a_table_come_first_in_what_is_written(table, tmp_path, capsys, digits):
+    path, names = table
+    roles = ["--id-column", "id", "--label-column", "group"]
+    model, clusters, embedding = tmp_path / "m.gwntf", tmp_path / "c.csv", tmp_path / "e.csv"
+    fast = ["--engine", "numpy", "-q"]
+    document = told(capsys, "cluster", path, *roles, "-o", clusters, "--model", model, *fast)
+    assert document["data"]["shape"] == [80, 64]
+    assert document["data"]["classes"] == 4
+    told(capsys, "transform", model, path, "--id-column", "0", "--columns", "h00:h63", "-o", embedding)
+    for target in (clusters, embedding):
+        rows = list(csv.DictReader(target.read_text().splitlines()))
+        assert [row["sample"] for row in rows] == names
+        assert next(iter(rows[0])) == "sample"
+    expected = gwntf.load(model).labels_
+    found = csv.DictReader(clusters.read_text().splitlines())
+    assert [int(row["cluster"]) for row in found] == list(expected)
+    message = refused(capsys, "info", path)
+    assert "'a97' in column 'id', 'g0' in column 'group'" in message
+    assert all(option in message for option in ("--id-column", "--label-column", "--columns"))
+
+
+def test_cluster_without_a_file_prints_every_cluster(table, capsys):
+    path, names = table
+    command = ["cluster", path, "--id-column", "id", "--label-column", "group", "--engine", "numpy", "-q"]
+    labels = np.array(told(capsys, *command)["labels"])
+    assert main([*map(str, command)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("cluster  ")]
+    sizes = np.bincount(labels)
+    order = np.argsort(-sizes, kind="stable")
+    assert len(lines) == 4
+    for line, k in zip(lines, order, strict=True):
+        members = [names[i] for i in np.flatnonzero(labels == k)]
+        assert f" {k}: {sizes[k]} samples: {', '.join(members[:6])}, ..." in line
+    assert sorted(item.name for item in path.parent.iterdir()) == ["t.csv"]
 
 
 # --- dry run -----------------------------------------------------------------------------------------------

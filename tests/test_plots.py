@@ -170,6 +170,23 @@ def test_gaps_are_shown_and_count_in_no_error(model, ax):
     assert np.isfinite(drawn(panels[1, 0])).all()
 
 
+def test_curves_have_axes(curves, ax):
+    samples = curves.components_[:3] * 100
+    for panels in (plot_components(curves, ax=ax), plot_reconstructions(curves, samples, ax=ax).ravel()):
+        for panel in panels:
+            low, high = panel.get_xlim()
+            places = [place for place in panel.get_xticks() if low <= place <= high]
+            assert len(places) >= 2
+            assert all(place == int(place) for place in places)
+            low, high = panel.get_ylim()
+            values = [value for value in panel.get_yticks() if low <= value <= high]
+            assert 0 in values
+            assert len(values) >= 2
+            assert [float(panel.yaxis.get_major_formatter()(value)) for value in values] == pytest.approx(values)
+        assert panels[0].get_ylabel() == "value"
+        assert panels[-1].get_xlabel() == "feature"
+
+
 def test_gaps_of_curves_are_shaded(curves, ax):
     gappy = IMAGES.reshape(12, 30)[:1].copy()
     gappy[0, [4, 9]] = np.nan

@@ -26,7 +26,7 @@ from gwntf import DataError, InputError, read_data
 from gwntf.core import MissingLibraryError
 from gwntf.readers import matlab, summarise
 from tests import data_files as files
-from tests.data_files import IMAGES, WRITERS, X, Y
+from tests.data_files import IDS, IMAGES, WRITERS, X, Y
 
 HUGE = 10**15
 
@@ -46,11 +46,13 @@ class Trap:
 
 @pytest.mark.parametrize("name", ["npz", "mat", "mat73", "h5", "csv", "parquet", "zarr", "zarr2"])
 def test_every_format_gives_the_samples_and_labels_that_were_written(name, tmp_path):
-    data = read_data(WRITERS[name](tmp_path), labels="y")
+    is_table = name in ("csv", "parquet")
+    options = {"id_column": "id", "label_column": "y"} if is_table else {"labels": "y"}
+    data = read_data(WRITERS[name](tmp_path), **options)
     np.testing.assert_array_equal(data.X, X)
     assert data.X.dtype == np.float64
-    expected = [f"class {label}" for label in Y] if name in ("csv", "parquet") else Y
-    np.testing.assert_array_equal(data.labels, expected)
+    np.testing.assert_array_equal(data.labels, [f"class {label}" for label in Y] if is_table else Y)
+    assert data.names == (tuple(IDS) if is_table else None)
 
 
 @pytest.mark.parametrize("name", ["sparse", "mat-sparse"])
@@ -132,7 +134,7 @@ def test_lazy_data_are_opened_and_not_read(tmp_path):
     opened = read_data(files.write_zarr(tmp_path), key="X", lazy=True).X
     assert isinstance(opened, zarr.Array)
     np.testing.assert_array_equal(opened[:], X)
-    with pytest.raises(InputError, match=r"lazy: got True; expected nothing for .*x.csv, which takes labels"):
+    with pytest.raises(InputError, match=r"lazy: got True; expected nothing for .*x.csv, which takes id_column, label"):
         read_data(files.write_csv(tmp_path), lazy=True)
 
 
@@ -168,9 +170,9 @@ def test_tables_of_text(text, expected, tmp_path):
         ("", "is empty"),
         ("a,b\n", "0 rows"),
         ("1,2\n3\n", "1 cells in row 2, and 2 in the first"),
-        ("1,2\n3,=1+1\n", r"'=1\+1' in row 2; expected a number"),
-        ("1,2\n3,1_0\n", "'1_0' in row 2"),
-        ("a,b\n1,x\n", "'x' in row 1"),
+        ("1,2\n3,=1+1\n", r"text in row 2: '=1\+1' in column 1; expected numbers"),
+        ("1,2\n3,1_0\n", "row 2: '1_0'"),
+        ("a,b\n1,x\n", "row 1: 'x' in column 'b'"),
         ("1,2\n3," + "9" * 200_000 + "\n", "field larger"),
     ],
     ids=["empty", "header", "ragged", "formula", "underscore", "word", "long"],
@@ -183,18 +185,95 @@ def test_bad_tables_say_where(text, message, tmp_path):
 
 def test_label_columns_are_found_by_name_or_number(tmp_path):
     (tmp_path / "t.csv").write_text("1,2,7\n3,4,8\n")
-    data = read_data(tmp_path / "t.csv", labels="2")
-    np.testing.assert_array_equal(data.X, [[1, 2], [3, 4]])
-    assert list(data.labels) == ["7", "8"]
-    with pytest.raises(DataError, match="no column 'kind'"):
-        read_data(tmp_path / "t.csv", labels="kind")
+    for place in (2, "2", -1, "-1"):
+        data = read_data(tmp_path / "t.csv", label_column=place)
+        np.testing.assert_array_equal(data.X, [[1, 2], [3, 4]])
+        assert list(data.labels) == ["7", "8"]
+    for absent in ("kind", 3, -4, 1.5):
+        with pytest.raises(DataError, match=f"no column {absent!r}; it has no header and 3 columns"):
+            read_data(tmp_path / "t.csv", label_column=absent)
+
+
+@pytest.mark.parametrize("name", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (["c3", "c0"], [3, 0]),
+        ([1, -2], [0, 11]),
+        ("c2:c5", [2, 3, 4, 5]),
+        (["c7:9", "1"], [7, 8, 0]),
+        (4, [3]),
+    ],
+    ids=["names", "positions", "range", "mixed", "one"],
+)
+def test_data_columns_are_chosen_by_name_position_or_range(name, columns, expected, tmp_path):
+    data = read_data(WRITERS[name](tmp_path), columns=columns, id_column=0)
+    np.testing.assert_array_equal(data.X, X[:, expected])
+    assert data.names == tuple(IDS)
+    assert data.labels is None
+
+
+@pytest.mark.parametrize("name", ["csv", "parquet"])
+def test_columns_of_text_are_named_with_the_options_for_them(name, tmp_path):
+    path = WRITERS[name](tmp_path)
+    with pytest.raises(DataError, match=r"'id'.*'y'.*id_column= .*label_column= .*columns= \(--columns\)"):
+        read_data(path)
+    with pytest.raises(DataError, match="'y'") as caught:
+        read_data(path, id_column="id")
+    assert "'id'" not in str(caught.value)
+    np.testing.assert_array_equal(read_data(path, columns="c0:c11").X, X)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"id_column": "c1", "columns": "c0:c3"}, "columns: got the column 'c1' twice"),
+        ({"id_column": "id", "label_column": 0}, "columns: got the column 'id' twice"),
+        ({"columns": "c3:c1"}, "columns: got 'c3:c1'; expected first:last"),
+        ({"id_column": "id", "label_column": "y", "sample_axis": 1}, "sample_axis: got 1; expected 0 with id_col"),
+        ({"labels": "y"}, "labels: got 'y'; expected nothing for .*, which takes id_column, label_column, columns"),
+    ],
+    ids=["ids-are-data", "ids-are-labels", "backwards", "turned", "labels"],
+)
+def test_roles_of_columns_that_contradict_each_other(options, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        read_data(files.write_csv(tmp_path), **options)
+
+
+def test_a_header_of_numbers_is_one_where_it_has_a_column_that_was_named(tmp_path):
+    """Spectra often have the positions, such as ppm, as names of columns."""
+    (tmp_path / "ppm.csv").write_text("id,9.5,4.5,0.5,group\na1,1,2,3,x\na2,4,5,6,y\n")
+    data = read_data(tmp_path / "ppm.csv", id_column="id", label_column="group")
+    np.testing.assert_array_equal(data.X, [[1, 2, 3], [4, 5, 6]])
+    data = read_data(tmp_path / "ppm.csv", columns="4.5:0.5")
+    np.testing.assert_array_equal(data.X, [[2, 3], [5, 6]])
+
+
+def test_numbers_that_may_identify_samples_are_noted(tmp_path):
+    (tmp_path / "t.csv").write_text("Sample ID,a,b\n17,1,2\n18,3,4\n")
+    data = read_data(tmp_path / "t.csv")
+    assert data.X.shape == (2, 3)
+    assert "'Sample ID' was read as data; if it identifies the samples, use id_column=" in data.note
+    data = read_data(tmp_path / "t.csv", id_column="Sample ID")
+    assert data.names == ("17", "18")
+    assert data.note == ""
+
+
+def test_the_index_of_pandas_gives_the_identifiers(tmp_path):
+    table = pd.DataFrame(X, index=[7, 3, 5, 1, 2, 9], columns=[f"c{k}" for k in range(12)])
+    table.to_csv(tmp_path / "t.csv")
+    table.to_parquet(tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        data = read_data(tmp_path / name)
+        np.testing.assert_array_equal(data.X, X)
+        assert data.names == ("7", "3", "5", "1", "2", "9")
 
 
 def test_tables_of_pandas_come_back_as_they_were(tmp_path):
     table = pd.DataFrame(X).assign(kind=[f"k{label}" for label in Y])
     for name, index in (("with", True), ("without", False)):
         table.to_csv(tmp_path / f"{name}.csv", index=index)
-        data = read_data(tmp_path / f"{name}.csv", labels="kind")
+        data = read_data(tmp_path / f"{name}.csv", label_column="kind")
         np.testing.assert_array_equal(data.X, X)
         assert list(data.labels) == list(table["kind"])
         assert bool(data.note) == index
@@ -203,8 +282,8 @@ def test_tables_of_pandas_come_back_as_they_were(tmp_path):
 def test_nulls_of_parquet_are_missing_and_text_is_refused(tmp_path):
     pq.write_table(pa.table({"a": pa.array([1, None], pa.int64()), "b": [1.0, 2.0]}), tmp_path / "n.parquet")
     np.testing.assert_array_equal(read_data(tmp_path / "n.parquet").X, [[1, 1], [np.nan, 2]])
-    pq.write_table(pa.table({"a": ["x", "y"], "b": [1.0, 2.0]}), tmp_path / "s.parquet")
-    with pytest.raises(DataError, match="column 'a' of type string; expected numbers, or labels='a'"):
+    pq.write_table(pa.table({"a": ["x", None], "b": [1.0, 2.0]}), tmp_path / "s.parquet")
+    with pytest.raises(DataError, match=r"columns that are not numbers: 'a' \(string\)"):
         read_data(tmp_path / "s.parquet")
 
 

@@ -26,6 +26,8 @@ from gwntf.plots import require_matplotlib
 from gwntf.readers import Samples, Summary, default_memory, read_data, summarise
 from gwntf.reports import ending, model_report, set_parameters
 
+_MEMBERS = 6  # members of a cluster that are printed
+
 
 def run_fit(options: Any, output: Output) -> None:
     """Read data, fit a model, save it."""
@@ -40,9 +42,7 @@ def run_fit(options: Any, output: Output) -> None:
 
 
 def run_cluster(options: Any, output: Output) -> None:
-    """Read data, cluster them, print scores, write clusters and, if requested, model and report."""
-    if options.output is None and not options.dry_run:
-        raise InputError("output", "nothing", "-o CLUSTERS.csv, or --dry-run")
+    """Read data, cluster them, print scores, write or print clusters and, if requested, write model and report."""
     check_output(options.output, ".csv", ".npy", inputs=[options.data])
     check_output(options.model, ".gwntf", inputs=[options.data, options.output])
     check_output(options.report, ".html", inputs=[options.data, options.output])
@@ -60,8 +60,11 @@ def run_cluster(options: Any, output: Output) -> None:
     metric = f", graph metric {model.graph_metric_}" if hasattr(model, "graph_metric_") else ""
     output.line("clusters", f"{model.n_clusters}, {sizes.min()} to {sizes.max()} samples each{metric}", sizes=sizes)
     print_scores(output, samples.labels, model.labels_)
-    write_table(options.output, {"cluster": model.labels_}, samples.names)
-    output.written(options.output)
+    if options.output is None:
+        print_clusters(output, model.labels_, samples.names)
+    else:
+        write_table(options.output, {"cluster": model.labels_}, samples.names)
+        output.written(options.output)
     if options.model is not None:
         model.save(options.model)
         output.written(options.model, key="model_file")
@@ -177,6 +180,17 @@ def print_scores(output: Output, known: Any, found: Any) -> None:
         output.line("scores", f"{text} (percent, against the known classes)", scores=scores)
 
 
+def print_clusters(output: Output, labels: Any, names: Any) -> None:
+    """Print the size and the first members of every cluster, the largest first."""
+    found, sizes = np.unique(labels, return_counts=True)
+    for k in np.argsort(-sizes, kind="stable"):
+        members = np.flatnonzero(labels == found[k])
+        shown = ", ".join(str(names[i] if names else i) for i in members[:_MEMBERS])
+        more = ", ..." if len(members) > _MEMBERS else ""
+        output.line("cluster", f"{found[k]}: {sizes[k]} samples: {shown}{more}")
+    output.line("note", "-o CLUSTERS.csv writes the cluster of every sample", labels=labels)
+
+
 def load_samples(output: Output, path: Path, options: Any, model: Any = None) -> Samples:
     """Read data, print a summary, and check that a fit, or the model, can use them."""
     samples = read_samples(path, options, model)
@@ -201,6 +215,9 @@ def read_samples(path: Path, options: Any, model: Any = None) -> Samples:
             path,
             key=options.key,
             labels=options.labels,
+            id_column=options.id_column,
+            label_column=options.label_column,
+            columns=options.columns,
             sample_shape=sample_shape,
             sample_axis=options.sample_axis,
             size=size,
@@ -251,6 +268,9 @@ def print_summary(output: Output, path: Path, samples: Samples, found: Summary) 
     output.line("data", text, data=data)
     if classes is not None:
         output.line("classes", f"{classes} known; not used in the fit")
+    if samples.names is not None and path.is_file():
+        ends = dict.fromkeys((samples.names[0], samples.names[-1]))
+        output.line("ids", " to ".join(ends))
     if samples.note:
         output.line("note", samples.note)
 

@@ -34,14 +34,15 @@ command line, 130 interrupted."""
 
 _HELP = {
     "cluster": """\
-DATA -o CLUSTERS.csv [options]
+DATA [-o CLUSTERS.csv] [options]
 
 Find clusters of samples. Fits GWNTF with its preset for clustering, whose graph is chosen
 without labels. Known classes, if any, score the clusters and are used for nothing else.
+Without -o the clusters are printed.
 
   gwntf cluster photos/ --clusters 10 -o clusters.csv --report clusters.html
   gwntf cluster COIL20.mat --labels gnd --sample-shape 32x32 -o clusters.csv
-  gwntf cluster table.csv --labels species --clusters 3 -o clusters.csv --json""",
+  gwntf cluster table.csv --id-column id --label-column species -o clusters.csv --json""",
     "fit": """\
 DATA -o MODEL.gwntf [options]
 
@@ -49,7 +50,7 @@ Factorise data and save the model in a file. Samples are the first axis of an ar
 rows of a table or the images of a folder.
 
   gwntf fit faces/ --size 32x32 --rank 40 -o faces.gwntf
-  gwntf fit counts.csv --labels kind --method NMF --rank 8 -o counts.gwntf
+  gwntf fit counts.csv --id-column id --columns w1:w50 --method NMF --rank 8 -o counts.gwntf
   gwntf fit scans.mat --key scans --sample-axis -1 --rank 12 --dry-run
   gwntf fit spectra.npy --rank 6 --costs none,grid2 --graph-reg 0 -o spectra.gwntf --json""",
     "transform": """\
@@ -59,7 +60,7 @@ Embed new samples with a fitted model. Rows are folded and images resized to the
 the model was fitted to.
 
   gwntf transform faces.gwntf new_faces/ -o embedding.csv
-  gwntf transform counts.gwntf more.csv --labels kind -o embedding.npy
+  gwntf transform counts.gwntf more.csv --id-column id --columns w1:w50 -o embedding.csv
   gwntf transform faces.gwntf new_faces/ --predict -o clusters.csv""",
     "report": """\
 MODEL -o PAGE.html [options]
@@ -255,9 +256,13 @@ def data_options() -> argparse.ArgumentParser:
     add(
         "--labels",
         metavar="NAME",
-        help="known classes: a column of .csv or .parquet, an array of .npz, .mat, .h5 or .zarr, a .npy file beside "
-        "a .npy one; in a folder the names of subfolders are used without this option",
+        help="known classes: an array of .npz, .mat, .h5 or .zarr, a .npy file beside a .npy one; in a folder the "
+        "names of subfolders are used without this option",
     )
+    add("--id-column", metavar="C", help="column of .csv or .parquet that identifies samples, by name or position")
+    add("--label-column", metavar="C", help="column of .csv or .parquet with known classes, by name or position")
+    chosen = "columns of .csv or .parquet that are the data, as h00:h31,h40 (default: all others)"
+    add("--columns", type=lambda text: text.split(","), metavar="C,C:C", help=chosen)
     add("--sample-shape", type=shape, metavar="AxB", help="fold each row, as 32x32")
     add("--sample-axis", type=int, default=0, metavar="N", help="axis of the samples, from 0 (default 0)")
     add("--size", type=shape, metavar="HxW", help="resize images")

@@ -10,7 +10,7 @@ from gwntf.core import FloatArray, InputError
 from gwntf.data import as_real_array
 from gwntf.plots.frames import check_axes, check_model, new_axes
 
-_MAX_LEGEND = 20  # largest number of classes that are named in a legend
+MAX_LEGEND = 20  # largest number of classes that are named in a legend
 
 
 def plot_embedding(model_or_Z: Any, labels: Any = None, *, projection: Any = None, ax: Any = None) -> Any:
@@ -67,10 +67,10 @@ def plot_embedding(model_or_Z: Any, labels: Any = None, *, projection: Any = Non
         ax.scatter(*points.T, s=8, linewidths=0, color="C0")
     else:
         names, codes = np.unique(np.asarray(labels), return_inverse=True)
-        cmap = "tab10" if len(names) <= 10 else "tab20" if len(names) <= _MAX_LEGEND else "nipy_spectral"
+        cmap = "tab10" if len(names) <= 10 else "tab20" if len(names) <= MAX_LEGEND else "nipy_spectral"
         top = {"tab10": 9, "tab20": 19}.get(cmap, max(len(names) - 1, 1))
         drawn = ax.scatter(*points.T, c=codes, cmap=cmap, vmin=0, vmax=top, s=8, linewidths=0)
-        if len(names) <= _MAX_LEGEND:
+        if len(names) <= MAX_LEGEND:
             handles, _ = drawn.legend_elements(num=list(range(len(names))))
             texts = [str(name).replace("$", "\\$") for name in names]
             place = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}

@@ -10,7 +10,8 @@ from gwntf.backends import to_host
 from gwntf.core import FloatArray, InputError, MissingLibraryError
 from gwntf.data import as_real_array, masked_to_nan
 
-_PANEL = (0.86, 0.82)  # part of a cell's width and height that its panel takes; the rest is for its title
+_PANEL, _CURVE_PANEL = (0.07, 0.0, 0.86, 0.82), (0.19, 0.2, 0.77, 0.62)
+"""Left, bottom, width and height of a panel as parts of its cell; the rest is for its title and the axes of a curve."""
 
 _CELLS = {"curve": (1.8, 0.55), "modes": (2.4, 0.42)}
 """Width of a cell in inches and height of its panel relative to its width, by the kind of plot; images: their own."""
@@ -51,18 +52,31 @@ def new_axes(ax: Any = None, size: tuple[float, float] | None = None) -> Any:
 
 def grid_size(rows: int, columns: int, kind: str, shape: tuple[int, ...]) -> tuple[float, float]:
     """Return the inches of a grid of plots of that kind, for samples of that shape."""
-    width, ratio = _CELLS[kind] if kind in _CELLS else (1.1, min(max(shape[0] / shape[1], 0.3), 3.0))
-    return width * columns, rows * width * ratio * _PANEL[0] / _PANEL[1] + 0.3
+    cell, ratio = _CELLS[kind] if kind in _CELLS else (1.1, min(max(shape[0] / shape[1], 0.3), 3.0))
+    *_, width, height = _CURVE_PANEL if kind in _CELLS else _PANEL
+    return cell * columns, rows * cell * ratio * width / height + 0.3
 
 
-def divide(frame: Any, rows: int, columns: int, cells: Iterable[int]) -> NDArray[Any]:
-    """Draw panels inside the frame of an axes, in the given cells, which are counted row by row from the top."""
+def divide(
+    frame: Any, rows: int, columns: int, cells: Iterable[int], labels: tuple[str, str] | None = None
+) -> NDArray[Any]:
+    """Draw panels inside the frame of an axes, in the given cells, which are counted row by row from the top.
+
+    With `labels`, for curves, panels at the bottom have the first of them at their horizontal axis, those at the left
+    the second at their vertical one.
+    """
     frame.set_axis_off()
-    width, height = 1 / columns, 1 / rows
+    left, bottom, width, height = _PANEL if labels is None else _CURVE_PANEL
     panels = []
-    for row, column in (divmod(cell, columns) for cell in cells):
-        left, bottom = (column + (1 - _PANEL[0]) / 2) * width, 1 - (row + 1) * height
-        panels.append(frame.inset_axes([left, bottom, _PANEL[0] * width, _PANEL[1] * height]))
+    filled = list(cells)
+    for cell in filled:
+        row, column = divmod(cell, columns)
+        bounds = [(column + left) / columns, 1 - (row + 1 - bottom) / rows, width / columns, height / rows]
+        panels.append(frame.inset_axes(bounds))
+        if labels is not None and cell + columns not in filled:
+            panels[-1].set_xlabel(labels[0], fontsize="x-small", labelpad=1)
+        if labels is not None and column == 0:
+            panels[-1].set_ylabel(labels[1], fontsize="x-small", labelpad=1)
     return np.array(panels, dtype=object)
 
 

@@ -32,7 +32,8 @@ def plot_components(
     """Draw the components of a model, by decreasing mass.
 
     Each is labelled with its index (row of `components_`) and its share of the model's mass, the sum of all entries of
-    ``embedding_ @ components_``, and has its own scale, which begins at zero.
+    ``embedding_ @ components_``, and has its own scale, which begins at zero. The horizontal axis of a curve is the
+    index of the feature, from 0.
 
     Parameters
     ----------
@@ -85,7 +86,8 @@ def plot_components(
     rows = math.ceil(len(values) / columns)
     frame = new_axes(ax, grid_size(rows, columns, kind, shape))
     frame.set_title(title)
-    panels = divide(frame, rows, columns, range(len(values)))
+    axes = {"curve": ("feature", "value"), "modes": ("index", "share")}.get(kind)
+    panels = divide(frame, rows, columns, range(len(values)), axes)
     for panel, one, label in zip(panels, values, labels, strict=True):
         draw(panel, one, "curve" if kind == "modes" else kind, label, top=float(one.max()), cmap=cmap)
     return panels.reshape(rows, columns) if kind == "modes" else panels
@@ -144,7 +146,8 @@ def plot_reconstructions(
     frame.set_title("samples, and below each its reconstruction")
     count = len(samples)
     cells = [(2 * (k // columns) + below) * columns + k % columns for below in (0, 1) for k in range(count)]
-    panels = divide(frame, 2 * bands, columns, cells).reshape(2, count)
+    axes = ("feature", "value") if kind == "curve" else None
+    panels = divide(frame, 2 * bands, columns, cells, axes).reshape(2, count)
     for place, pair in enumerate(zip(*pictures, strict=True)):
         top = max(float(np.nanmax(values)) for values in pair)
         labels = (f"sample {place}", f"error {relative[place]:.2f}")
@@ -185,6 +188,12 @@ def draw(panel: Any, values: FloatArray, kind: str, title: str, *, top: float, c
     panel.set_title(title, fontsize="small", pad=2)
     top = top or 1.0
     if kind == "curve":
+        from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+        panel.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+        panel.yaxis.set_major_locator(MaxNLocator(2, min_n_ticks=2))
+        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
+        panel.tick_params(labelsize="x-small", length=2, pad=1)
         places = np.arange(len(values))
         for place in places[np.isnan(values)]:
             panel.axvspan(place - 0.5, place + 0.5, color=MISSING, linewidth=0)

@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from gwntf.readers.arrays import read_npy, read_npz, read_zarr
 from gwntf.readers.limits import NUMERIC_KINDS, RefusedError
 from gwntf.readers.matlab import read_hdf5, read_mat
 from gwntf.readers.samples import Samples, as_labels, read_errors
-from gwntf.readers.tables import read_csv, read_parquet
+from gwntf.readers.tables import Column, read_csv, read_parquet
 
 FORMATS: dict[str, Callable[..., Samples]] = {
     ".npy": read_npy,
@@ -36,6 +36,9 @@ def read_data(
     *,
     key: str | None = None,
     labels: str | None = None,
+    id_column: Column | None = None,
+    label_column: Column | None = None,
+    columns: Column | Sequence[Column] | None = None,
     sample_shape: tuple[int, ...] | None = None,
     sample_axis: int = 0,
     size: tuple[int, int] | None = None,
@@ -55,9 +58,14 @@ def read_data(
     key : str, optional
         Which array of a .npz, .mat, .h5 or .zarr file; needed where there are several of two or more axes.
     labels : str, optional
-        Where the class of each sample is: a column of .csv or .parquet (without a header its number, from 0), an
-        array of .npz, .mat, .h5 or .zarr, a .npy file beside a .npy or .zarr one. Of a folder with subfolders the
-        labels are always the names of these.
+        Where the class of each sample is: an array of .npz, .mat, .h5 or .zarr, a .npy file beside a .npy or .zarr
+        one. Of a folder with subfolders the labels are always the names of these.
+    id_column, label_column : str or int, optional
+        Columns of a .csv or .parquet file with an identifier and with the class of each sample: a name, or a
+        position from 0 (-1 is the last). The identifiers become the `names` of the samples.
+    columns : str, int or sequence of them, optional
+        Columns of a .csv or .parquet file that are the data, by name or position; "h00:h31" is all from h00 to h31.
+        By default all but those of identifiers and labels.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D array is folded: (32, 32) for images of 1024 columns. Rows of a .mat file
         are folded column by column, as MATLAB does.
@@ -96,7 +104,8 @@ def read_data(
         hint = "put images into a folder and give its path" if suffix in images.FORMATS else "convert it"
         raise DataError(f"{place} has an unknown format; expected {', '.join(FORMATS)} or a folder: {hint}.")
     reader: Callable[..., Samples] = images.read_images if is_folder else FORMATS[suffix]
-    options = {"key": key, "labels": labels, "size": size, "color": color or None, "lazy": lazy or None}
+    options: dict[str, Any] = {"key": key, "labels": labels, "size": size, "color": color or None, "lazy": lazy or None}
+    options |= {"id_column": id_column, "label_column": label_column, "columns": columns}
     given = {name: value for name, value in options.items() if value is not None}
     accepted = [name for name in options if name in inspect.signature(reader).parameters]
     for name, value in given.items():
@@ -108,12 +117,16 @@ def read_data(
     with read_errors(place):
         samples = reader(place, limit, **given)
         X = _samples_first(samples.X, sample_axis, lazy=lazy)
+        moved = sample_axis % len(samples.X.shape) != 0
+        if moved and (id_column is not None or label_column is not None):
+            raise InputError("sample_axis", str(sample_axis), "0 with id_column or label_column, one entry per row")
         known = samples.labels
         if known is not None:
-            known = as_labels(known, X.shape[0], labels or "subfolders")
+            where = "subfolders" if label_column is None else f"column {label_column}"
+            known = as_labels(known, X.shape[0], labels or where)
     if sample_shape is not None:
         X = _fold(X, tuple(sample_shape), column_major=suffix == ".mat", lazy=lazy)
-    return replace(samples, X=X, labels=known)
+    return replace(samples, X=X, labels=known, names=None if moved else samples.names)
 
 
 def default_memory() -> int:

@@ -26,7 +26,7 @@ class Samples:
     labels : (n_samples,) array or None
         Class of each sample, whole numbers or strings, where they were requested or are names of subfolders.
     names : tuple of str or None
-        Names of the samples: paths of images within their folder.
+        Names of the samples: identifiers from a column of a table, paths of images within their folder.
     note : str
         A remark for the user, for example how many files were skipped.
     """

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import warnings
 from typing import Any
 
@@ -15,14 +16,24 @@ from gwntf.backends import to_host
 from gwntf.core import FloatArray, Status
 from gwntf.estimators.records import SESSION
 from gwntf.evaluation import clustering_scores
+from gwntf.plots.embedding import MAX_LEGEND
+from gwntf.plots.frames import divide
 from gwntf.plots.panels import mosaic
-from gwntf.plots.samples import as_picture, check_kind
+from gwntf.plots.samples import as_picture, check_kind, draw
 from gwntf.readers import Samples
-from gwntf.reports.page import cell, html_table, new_figure, page, paragraph, picture, preformatted, section
+from gwntf.reports.page import cell, html_table, new_figure, page, pair, paragraph, picture, preformatted, section
 
 _MAX_COMPONENTS, _MAX_SAMPLES, _MAX_POINTS, _MAX_CLUSTERS, _MAX_MEMBERS = 40, 10, 3000, 30, 14
 _MAX_NAME, _MAX_CELL_NAME = 24, 41  # length of the name of a class in a picture, and in a table
 _GAP = 0.06  # gap between images of members, as a share of their side
+_ALIKE = 0.4  # reconstructions that differ less than this share of what samples differ are not drawn
+_PHONE = 5.5  # width in inches of pictures that a phone shows whole
+_AXES = {"curve": " Across: index of the feature, from 0.", "modes": " Across: index on that axis, from 0."}
+_SCORES = (
+    "ACC: share of samples in the class of their cluster, each cluster being matched with one class. NMI and "
+    "MI: how far the clusters tell the classes, from 0 % (not at all) to 100 %. Purity: share of samples in the most "
+    "common class of their cluster."
+)
 
 
 def model_report(model: Any, title: str, samples: Samples | None = None) -> str:
@@ -43,21 +54,27 @@ def model_report(model: Any, title: str, samples: Samples | None = None) -> str:
     known = samples.labels if samples is not None and of_fit else None
     (n_samples, rank), shape = model.embedding_.shape, "x".join(map(str, model.sample_shape_))
     headline = (
-        f"{type(model).__name__} of rank {rank}, fitted to {n_samples} samples of {shape} in {model.n_iter_} "
-        f"iterations. {ending(model)} Relative reconstruction error: {model.reconstruction_err_:.3f}."
+        f"{type(model).__name__} of rank {rank}, fitted to {n_samples} samples of {shape} values in {model.n_iter_} "
+        f"iterations. {ending(model)} Relative reconstruction error: {model.reconstruction_err_:.3f} (0 is exact)."
     )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # letters that the font of the pictures lacks
         sections = [paragraph(headline)]
         if hasattr(model, "labels_"):
             sections.append(section("Clusters", *_clusters(model, samples if of_fit else None, known)))
-        sections.append(section("Components", _components(model)))
-        if samples is not None:
+        kept = 1.0 if samples is None else _kept_differences(model, _few(samples)[1])
+        if kept >= _ALIKE or not _is_product(model):
+            sections.append(section("Components", _components(model)))
+        if kept < _ALIKE:
+            heading = "Components and reconstructions" if _is_product(model) else "Reconstructions"
+            sections.append(section(heading, paragraph(_left_out(model, kept))))
+        elif samples is not None:
             sections.append(section("Samples and their reconstructions", _reconstructions(model, samples)))
         sections.append(section("Embedding", _embedding(model, known)))
-        curve, figure = model.objective_curve_, new_figure(7, 3.2)
+        curve, figure = model.objective_curve_, new_figure(_PHONE, 3.2)
         plots.plot_objective(model, ax=figure.subplots())
-        sections.append(section("Objective", picture(figure, f"From {curve[0]:.6g} at the start to {curve[-1]:.6g}.")))
+        what = f"What the fit makes small: {curve[0]:.6g} at the start, {curve[-1]:.6g} at the end."
+        sections.append(section("Objective", picture(figure, what)))
         differ = paragraph("Parameters that differ from the defaults of the method.")
         sections.append(section("Settings", differ, preformatted(_settings(model))))
     return page(title, sections)
@@ -78,38 +95,60 @@ def set_parameters(model: Any) -> dict[str, Any]:
 
 
 def _clusters(model: Any, samples: Samples | None, known: NDArray[Any] | None) -> list[str]:
-    """Return scores, with the samples of the fit typical members, and the sizes of the clusters."""
+    """Return scores, with the samples of the fit typical members, and the sizes of the clusters, largest first."""
     found, parts = model.labels_, []
     if known is not None:
         scores = clustering_scores(known, found).items()
         text = ", ".join(f"{name} {100 * score:.1f} %" for name, score in scores)
-        parts.append(paragraph(f"Against the known classes: {text}."))
-    if samples is not None and len(model.sample_shape_) in (2, 3):
-        parts.append(_members(model, samples.X))
+        parts += [paragraph(f"Against the known classes: {text}."), paragraph(_SCORES)]
+    names, sizes = np.unique(found, return_counts=True)
+    order = np.argsort(-sizes, kind="stable")
+    titles = {names[k]: f"{names[k]}: {sizes[k]}" for k in order[:_MAX_CLUSTERS]}
+    shown = "" if len(titles) == len(names) else f" Only the {len(titles)} largest of {len(names)} clusters are drawn."
+    if samples is not None and len(model.sample_shape_) == 1:
+        what = "Each panel is a cluster, the largest first (number: samples): typical members in grey, and their mean."
+        parts.append(picture(_member_curves(model, samples.X, titles), what + _AXES["curve"] + shown))
+    elif samples is not None and len(model.sample_shape_) in (2, 3):
+        what = "Each row is a cluster, the largest first (number: samples); its most typical members come first."
+        parts.append(picture(_member_images(model, samples.X, titles), what + shown))
     rows = []
-    for label, count in zip(*np.unique(found, return_counts=True), strict=True):
+    for label, count in zip(names[order], sizes[order], strict=True):
         row = [str(label), str(count), f"{100 * count / len(found):.1f} %"]
         if known is not None:
-            names, counts = np.unique(known[found == label], return_counts=True)
+            classes, counts = np.unique(known[found == label], return_counts=True)
             top = int(counts.argmax())
-            row += [_shorten(str(names[top]), _MAX_CELL_NAME), f"{100 * counts[top] / count:.0f} %"]
+            row += [_shorten(str(classes[top]), _MAX_CELL_NAME), f"{100 * counts[top] / count:.0f} %"]
         rows.append([cell(text) for text in row])
-    head = ["cluster", "samples", "share"] + ([] if known is None else ["commonest class", "its share"])
+    head = ["cluster", "samples", "share of all"] + ([] if known is None else ["most common class", "its share"])
     return [*parts, html_table(head, rows)]
 
 
-def _members(model: Any, X: Any) -> str:
-    """Return a picture with one row of images for each cluster, the nearest to its mean direction first."""
-    names, sizes = np.unique(model.labels_, return_counts=True)
-    order = np.argsort(-sizes, kind="stable")[:_MAX_CLUSTERS]
-    directions = normalize(np.asarray(to_host(model.embedding_), dtype=np.float64))
-    rows = []
-    for k in order:
-        indices = np.flatnonzero(model.labels_ == names[k])
-        cosines = directions[indices] @ directions[indices].mean(axis=0)
-        typical = indices[np.argsort(-cosines, kind="stable")[:_MAX_MEMBERS]]
-        rows.append([_image(X[index], tuple(model.sample_shape_)) for index in typical])
-    height, width = model.sample_shape_[:2]
+def _typical(model: Any, label: Any) -> NDArray[np.int_]:
+    """Return the samples of a cluster that are nearest to its mean direction in the embedding."""
+    indices = np.flatnonzero(model.labels_ == label)
+    directions = normalize(np.asarray(to_host(model.embedding_), dtype=np.float64)[indices])
+    return indices[np.argsort(-(directions @ directions.mean(axis=0)), kind="stable")[:_MAX_MEMBERS]]
+
+
+def _member_curves(model: Any, X: Any, titles: dict[Any, str]) -> Any:
+    """Return a figure with typical members of every cluster and their mean."""
+    columns = min(len(titles), 5)
+    rows = math.ceil(len(titles) / columns)
+    figure = new_figure(9.5, _height(tuple(model.sample_shape_), rows))
+    panels = divide(figure.subplots(), rows, columns, range(len(titles)), ("feature", "value"))
+    for panel, (label, title) in zip(panels, titles.items(), strict=True):
+        members = _dense(X[_typical(model, label)])
+        mean = np.ma.masked_invalid(members).mean(axis=0).filled(np.nan)
+        draw(panel, mean, "curve", title, top=float(np.nanmax(members)), cmap="gray")
+        panel.plot(members.T, color="0.7", linewidth=0.5, zorder=0)
+    return figure
+
+
+def _member_images(model: Any, X: Any, titles: dict[Any, str]) -> Any:
+    """Return a figure with one row of images for each cluster, the nearest to its mean direction first."""
+    shape = tuple(model.sample_shape_)
+    rows = [[_image(X[index], shape) for index in _typical(model, label)] for label in titles]
+    height, width = shape[:2]
     gap = (max(1, round(_GAP * height)), max(1, round(_GAP * width)))
     inches = 8.6 / _MAX_MEMBERS * min(height / width, 3.0) * len(rows) + 0.3
     figure = new_figure(9.5, float(min(40.0, max(1.2, inches))))
@@ -118,20 +157,59 @@ def _members(model: Any, X: Any) -> str:
     canvas = mosaic(rows, _MAX_MEMBERS, gap=gap, fill=1.0)
     ax.imshow(canvas, cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect=aspect)
     middles = np.arange(len(rows)) * (height + gap[0]) + height / 2
-    ax.set_yticks(middles, [f"{names[k]}: {sizes[k]}" for k in order], fontsize="small")
+    ax.set_yticks(middles, list(titles.values()), fontsize="small")
     ax.set_xticks([])
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    caption = "Each row is a cluster, the largest first (number: samples); its most typical members come first."
-    return picture(figure, caption)
+    return figure
 
 
 def _image(sample: Any, shape: tuple[int, ...]) -> FloatArray:
     """Return one sample as an image between 0 and 1, in colour if its last axis has three entries."""
-    dense = sample.toarray() if hasattr(sample, "toarray") else sample
-    values = np.nan_to_num(np.asarray(dense, dtype=np.float64)).reshape(1, *shape)
+    values = np.nan_to_num(_dense(sample)).reshape(1, *shape)
     image = as_picture(values, check_kind(None, shape))[0]
     return np.asarray(image / (image.max() or 1.0))
+
+
+def _dense(values: Any) -> FloatArray:
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
+
+
+def _few(samples: Samples) -> tuple[NDArray[np.int_], FloatArray]:
+    """Return indices of samples at equal distances in the data, and these samples."""
+    indices = np.unique(np.linspace(0, samples.X.shape[0] - 1, _MAX_SAMPLES).astype(int))
+    return indices, _dense(samples.X[indices])
+
+
+def _kept_differences(model: Any, few: FloatArray) -> float:
+    """Return how much reconstructions of samples differ from each other, relative to the samples."""
+    made = np.asarray(to_host(model.reconstruct(few)), dtype=np.float64)
+    both = [np.ma.masked_invalid(values.reshape(len(few), -1)) for values in (made, few)]
+    made_size, size = (float(((values - values.mean(axis=0)) ** 2).filled(0).sum()) ** 0.5 for values in both)
+    return made_size / size if size > 0 else 1.0
+
+
+def _is_product(model: Any) -> bool:
+    """Whether a component is a product of one profile for each axis of a sample, not an array of its own."""
+    return len(model.factors_) > 2
+
+
+def _left_out(model: Any, kept: float) -> str:
+    """Return why reconstructions are not drawn, and what to do to see some."""
+    graph_reg, rank = getattr(model, "graph_reg", 0), model.embedding_.shape[1]
+    text = (
+        "The reconstructions are not drawn, because they look alike: the differences between them are "
+        f"{100 * kept:.0f} % of those between the samples. "
+    )
+    if _is_product(model):
+        text += "The components are not drawn either: in such a model they mean little one by one. "
+    if graph_reg:
+        return (
+            f"{text}The graph (`graph_reg={graph_reg}`) pulls neighbouring samples together, which helps to find "
+            "clusters and blurs the rest. To see components and reconstructions, fit another model with a weak graph "
+            f"or none, and with enough iterations: `gwntf fit DATA --rank {rank} --graph-reg 0 -o MODEL.gwntf`."
+        )
+    return f"{text}More iterations (`max_iter`) or more components (`n_components`) may help."
 
 
 def _components(model: Any) -> str:
@@ -142,29 +220,35 @@ def _components(model: Any) -> str:
     columns = min(count, 5 if kind == "curve" else 10)
     rows = math.ceil(count / columns)
     figure = new_figure(9.5, 1.05 * count + 0.5 if kind == "modes" else _height(shape, rows))
-    plots.plot_components(model, count, columns=columns, ax=figure.subplots())
-    what = "Components, whose weighted sums approximate the samples"
-    return picture(figure, f"{what}; above each its index and its share of the model's mass.{rest}")
+    frame = figure.subplots()
+    plots.plot_components(model, count, columns=columns, ax=frame)
+    frame.set_title("")  # the caption says it
+    what = "Components, whose weighted sums approximate the samples; above each its index and its share of the mass."
+    if kind == "image" and _is_product(model):
+        what += " Each is the product of a column and a row, so that its pattern is one of rectangles."
+    return picture(figure, f"{what}{_AXES.get(kind, '')}{rest}")
 
 
 def _reconstructions(model: Any, samples: Samples) -> str:
     """Return a picture of samples at equal distances in the data, above their reconstructions."""
-    indices = np.unique(np.linspace(0, samples.X.shape[0] - 1, _MAX_SAMPLES).astype(int))
-    few, shape = samples.X[indices], tuple(model.sample_shape_)
-    few = few.toarray() if hasattr(few, "toarray") else np.asarray(few)
+    (indices, few), shape = _few(samples), tuple(model.sample_shape_)
     columns = min(len(indices), 5 if len(shape) == 1 else 10)
     figure = new_figure(9.5, _height(shape, 2 * math.ceil(len(indices) / columns)))
-    panels = plots.plot_reconstructions(model, few, columns=columns, ax=figure.subplots())
-    for panel, index in zip(panels[0], indices, strict=True):
-        panel.set_title(f"sample {index}", fontsize="x-small", pad=2)
-    names = ", ".join(str(index) if samples.names is None else samples.names[index] for index in indices)
-    caption = f"Samples, and below each its reconstruction with the relative error. From the left: {names}."
-    return picture(figure, caption)
+    frame = figure.subplots()
+    panels = plots.plot_reconstructions(model, few, columns=columns, ax=frame)
+    frame.set_title("")
+    names = [str(index) if samples.names is None else samples.names[index] for index in indices]
+    plain = samples.names is not None and all(re.fullmatch(r"[\w. -]{1,14}", name) for name in names)
+    for panel, index, name in zip(panels[0], indices, names, strict=True):
+        panel.set_title(name if plain else f"sample {index}", fontsize="x-small", pad=2)
+    caption = "Samples, and below each its reconstruction with the relative error."
+    listed = "" if plain else f" From the left: {', '.join(names)}."
+    return picture(figure, caption + _AXES.get(check_kind(None, shape), "") + listed)
 
 
 def _height(shape: tuple[int, ...], rows: int) -> float:
     """Return the height in inches of rows of samples of that shape."""
-    row = 1.15 if len(shape) == 1 else 0.95 * min(max(shape[0] / shape[1], 0.4), 2.5)
+    row = 1.45 if len(shape) == 1 else 0.95 * min(max(shape[0] / shape[1], 0.4), 2.5)
     return row * rows + 0.9
 
 
@@ -177,13 +261,18 @@ def _embedding(model: Any, known: NDArray[Any] | None) -> str:
     colours = {"coloured by cluster": getattr(model, "labels_", None)}
     colours["coloured by known class"] = None if known is None else _short_names(known)
     panels = [(name, labels[indices]) for name, labels in colours.items() if labels is not None]
-    figure = new_figure(9.5, 4.4) if len(panels) > 1 else new_figure(7, 4.6)
-    axes = figure.subplots(1, max(1, len(panels)), squeeze=False)[0]
-    for ax, (title, labels) in zip(axes, panels or [("samples", None)], strict=True):
-        plots.plot_embedding(embedding[indices], labels, projection=lambda _: points, ax=ax).set_title(title)
     part = "" if len(indices) == len(embedding) else f" {len(indices)} of {len(embedding)} samples."
     how = "principal components" if few else "t-SNE"
-    return picture(figure, f"Each point is a sample; near points have similar embeddings ({how}).{part}")
+    pictures = []
+    for title, labels in panels or [("samples", None)]:
+        figure = new_figure(_PHONE, 4.4)
+        plots.plot_embedding(embedding[indices], labels, projection=lambda _: points, ax=figure.subplots())
+        many = labels is not None and len(np.unique(labels)) > MAX_LEGEND
+        unnamed = f" There are more than {MAX_LEGEND} colours, too many to name." if many else ""
+        what = f"Samples, {title}" if panels else "Samples"
+        caption = f"{what}; near points have similar embeddings ({how}), directions mean nothing.{unnamed}{part}"
+        pictures.append(picture(figure, caption))
+    return pair(*pictures)
 
 
 def _short_names(labels: NDArray[Any]) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -16,14 +17,22 @@ h3 { font-size: 1.05rem; margin-bottom: .3rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #dde; white-space: nowrap; }
+th { white-space: normal; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff; max-width: 40vw;
-  white-space: normal; overflow-wrap: anywhere; }
+  white-space: normal; overflow-wrap: break-word; }
+@media (max-width: 40rem) { th, td { padding: .35rem .3rem; font-size: .9rem; } }
 td.best { background: #e3f1e3; font-weight: 600; }
 td small { color: #555; display: block; }
 figure { margin: .8rem 0; } figcaption { color: #444; font-size: .9rem; }
 img { max-width: 100%; height: auto; }
+.pair { display: flex; flex-wrap: wrap; gap: 0 1rem; } .pair > figure { flex: 1 1 22rem; min-width: 0; }
+code { font-size: .95em; background: #f5f5f8; padding: 0 .2em; }
 pre { overflow-x: auto; background: #f5f5f8; padding: .6rem; font-size: .85rem; }
 """
+
+
+_CODE = re.compile(r"`([^`<>]+)`")
+_PIXELS_PER_INCH = 64  # least size of pictures, so that their letters can be read; a narrow screen scrolls them
 
 
 def page(title: str, sections: Sequence[str]) -> str:
@@ -42,8 +51,8 @@ def section(heading: str, *parts: str) -> str:
 
 
 def paragraph(text: str) -> str:
-    """Return a paragraph of text."""
-    return f"<p>{escape(text)}</p>"
+    """Return a paragraph of text; what is between backticks is code."""
+    return "<p>" + _CODE.sub(r"<code>\1</code>", escape(text)) + "</p>"
 
 
 def preformatted(text: str) -> str:
@@ -79,5 +88,11 @@ def picture(figure: Any, caption: str) -> str:
     figure.savefig(buffer, format="png", dpi=110)
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
     text = escape(caption)
-    image = f'<img src="data:image/png;base64,{data}" alt="{text}">'
-    return f"<figure>{image}<figcaption>{text}</figcaption></figure>"
+    least = round(_PIXELS_PER_INCH * figure.get_figwidth())
+    image = f'<img style="min-width:{least}px" src="data:image/png;base64,{data}" alt="{text}">'
+    return f'<figure><div class="scroll">{image}</div><figcaption>{text}</figcaption></figure>'
+
+
+def pair(*figures: str) -> str:
+    """Return figures side by side, or below each other where the screen is narrow."""
+    return f'<div class="pair">{"".join(figures)}</div>'

@@ -27,7 +27,7 @@ def tile_width(form: KernelForm, length: int, columns: int) -> int:
     """Return the number of columns of a tile: T, or fewer for a recursion over the rows of long or few columns."""
     if not isinstance(form, ExponentialForm | LineForm):
         return T
-    return int(min(T, max(16, 2**17 // length // 16 * 16), -(-columns // 16) * 16))
+    return int(min(T, max(16, 2**17 // length // 16 * 16), max(16, -(-columns // 16) * 16)))
 
 
 def scratch_size(form: KernelForm, length: int) -> int:
