@@ -173,7 +173,7 @@ def test_data_on_the_cluster_stay_there(current):
 def test_entries_are_checked_by_the_workers(current):
     X = samples()
     X[20, 1, 1] = -1
-    with pytest.raises(InputError, match="negative entries"):
+    with pytest.raises(InputError, match="1 negative entry"):
         GWNTF(3, engine="dask").fit(as_dask(X, None))
     with pytest.raises(InputError, match="30 NaN entries"):
         GWNTF(3, engine="dask").fit(as_dask(np.where(np.arange(23)[:, None, None] == 7, np.nan, samples()), None))
