@@ -168,7 +168,7 @@ def test_a_long_mode_of_all_pairs_is_told_with_its_size(monkeypatch):
     """No near-far kernel is ever coarser than its tolerance: where none is fine enough all pairs are held."""
     monkeypatch.setattr(NumpyBackend, "long_fibers", 15)
     for module in (parts, long_costs, costs_module):
-        monkeypatch.setattr(module, "SAMPLE_MODE_LIMIT", 15)
+        monkeypatch.setattr(module, "PAIRS_LIMIT", 15)
     model = GWNTF(3, costs=("cosine", None, None), kernel_tol=1e-9, max_iter=3, tol=0, engine="numpy")
     ((category, text),) = told(model)
     assert category is CoarseKernelWarning

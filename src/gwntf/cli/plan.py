@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import clone
 
 from gwntf.cli.output import Output, format_duration, format_shape
-from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
 from gwntf.readers import format_bytes
 
 _ENTRIES = 2_000_000  # entries of the samples that are tried: about a second of work
@@ -34,7 +33,7 @@ def print_plan(output: Output, model: Any, X: Any, *, labelled: bool) -> None:
         after = _peak_memory()
     growth, iterations = n_samples / tried, model.max_iter * model.n_init
     costs = getattr(model, "costs", [None])  # a cost between samples visits all pairs of them
-    quadratic = n_samples <= SAMPLE_MODE_LIMIT if costs == "auto" else costs[0] is not None
+    quadratic = costs != "auto" and costs[0] is not None
     seconds = growth * once + (growth**2 if quadratic else growth) * each * iterations
     memory = None if before is None or after is None else int(before + growth * (after - before))
     name, rank = type(model).__name__, model.n_components

@@ -12,6 +12,7 @@ from gwntf.core.errors import (
     DisconnectedGraphWarning,
     EmptyComponentWarning,
     FileWriteError,
+    GraphNotExtendedWarning,
     GwntfError,
     GwntfWarning,
     InputError,

@@ -142,6 +142,10 @@ class CheckpointWarning(GwntfWarning):
     """A checkpoint that could not be written or removed, while the fit goes on."""
 
 
+class GraphNotExtendedWarning(GwntfWarning):
+    """New samples embedded without the graph of the fit, not comparable with the samples of the fit."""
+
+
 class SamplesLastWarning(GwntfWarning):
     """Data of a shape that they have where samples lie along the last axis."""
 

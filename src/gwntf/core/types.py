@@ -75,10 +75,7 @@ class Status(Enum):
 
 _MESSAGES = {
     Status.CONVERGED: "The objective changed by less than `tol`.",
-    Status.MAX_ITER: (
-        "The iteration limit came before the objective settled: raise `max_iter`, or `tol` if the "
-        "factors are good enough."
-    ),
+    Status.MAX_ITER: "It stopped after `max_iter` iterations; the objective may still be falling.",
     Status.ROSE: (
         "The objective rose. With update='mm' this means that the transports were solved too loosely: "
         "raise `transport_max_iter`. The other update rules give no guarantee: use update='mm'."

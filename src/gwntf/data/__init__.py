@@ -21,7 +21,7 @@ from gwntf.data.blocks import Blocks, Kept, Parts
 from gwntf.data.checks import as_real_array, check_layout, check_sample_shape, check_unscaled
 from gwntf.data.inputs import as_data, as_dense_block, masked_to_nan
 from gwntf.data.partition import pieces
-from gwntf.data.tensor import DataTensor
+from gwntf.data.tensor import DataTensor, stacked_alike
 
 __all__ = [
     "Block",
@@ -49,6 +49,7 @@ __all__ = [
     "other_mode_product",
     "pieces",
     "reconstruct",
+    "stacked_alike",
     "to_simplex",
     "unfold",
 ]

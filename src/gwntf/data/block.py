@@ -114,6 +114,9 @@ class Block(Protocol):
     def on(self, backend: Backend) -> Self:
         """Return the same block on another backend."""
 
+    def parts(self) -> dict[str, Any]:
+        """Entries on the host, for a file: see `DataTensor.from_parts`."""
+
     def astype(self, dtype: Any) -> Self:
         """Return the same block in another number type."""
 

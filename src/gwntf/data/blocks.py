@@ -51,6 +51,7 @@ class Blocks(ABC):
     recordable: bool = False  # Whether a pass may be recorded and replayed on a device: all data are there
     sparse: bool = False  # Whether blocks store nonzero entries alone
     dense_block: DenseBlock | None = None  # All samples, where they are one dense block in memory
+    in_memory: bool = False  # Whether all samples are one block, dense or sparse, in the memory of this process
 
     # --- before a fit ---
 
@@ -181,6 +182,8 @@ def _kept_and_sums(found: Iterator[tuple[Any, Any]]) -> tuple[list[Any], Any]:
 
 class InMemory(LocalBlocks):
     """One block with all samples."""
+
+    in_memory = True
 
     def __init__(self, block: Block) -> None:
         self.block, self.backend, self.sparse = block, block.backend, block.sparse

@@ -39,6 +39,10 @@ class DenseBlock:
     def __sizeof__(self) -> int:
         return int(self.values.nbytes) + (0 if self.observed is None else int(self.observed.nbytes))
 
+    def parts(self) -> dict[str, Any]:
+        host = self.host
+        return {"values": host.values, "observed": host.observed, "places": None, "shape": self.shape}
+
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(self.values.shape)

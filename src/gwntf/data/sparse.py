@@ -52,6 +52,9 @@ class SparseBlock:
     def __sizeof__(self) -> int:
         return int(self.places.nbytes + self.values.nbytes)
 
+    def parts(self) -> dict[str, Any]:
+        return {"values": self.values, "observed": None, "places": self.places, "shape": self.shape}
+
     @property
     def dtype(self) -> np.dtype[Any]:
         return self.values.dtype

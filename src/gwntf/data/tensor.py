@@ -20,7 +20,9 @@ from gwntf.data.block import Block
 from gwntf.data.blocks import Blocks, InMemory
 from gwntf.data.checks import check_norms
 from gwntf.data.dense import DenseBlock
+from gwntf.data.fibers import changes
 from gwntf.data.partition import pieces
+from gwntf.data.sparse import SparseBlock
 from gwntf.data.stream import temporary_array
 
 if TYPE_CHECKING:
@@ -49,6 +51,29 @@ class DataTensor:
         """Return data in NumPy arrays, already checked."""
         return cls.of_block(DenseBlock(values, observed))
 
+    @classmethod
+    def from_parts(
+        cls, values: FloatArray, observed: NDArray[np.bool_] | None, places: Any, shape: tuple[int, ...]
+    ) -> DataTensor:
+        """Build data in memory from their `parts`; raise ValueError where these are inconsistent."""
+        fits = [values.dtype.kind == "f", bool((values >= 0).all()), np.isfinite(values).all(), len(shape) > 1]
+        if places is None:
+            fits += [values.shape == shape, observed is None or (observed.shape == shape and observed.dtype == bool)]
+        else:
+            ends = np.array(shape)[:, None]
+            fits += [observed is None, places.shape == (len(shape), len(values)), places.dtype == np.int64]
+            fits += [bool(((places >= 0) & (places < ends)).all()), bool((values > 0).all())]
+            fits += [bool((np.diff(np.lexsort(places[::-1])) == 1).all() and changes(places).all())]
+        if not all(fits):
+            raise ValueError("samples that do not fit each other")
+        return cls.of_block(DenseBlock(values, observed) if places is None else SparseBlock(places, values, shape))
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The arguments of `from_parts`, of data in memory, for a file."""
+        (parts,) = self._each("parts")
+        return dict(parts)
+
     def __len__(self) -> int:
         """Count the samples."""
         return self.shape[0]
@@ -67,6 +92,11 @@ class DataTensor:
     def dense_block(self) -> DenseBlock | None:
         """All samples as one dense block in memory, or None."""
         return self.blocks.dense_block
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all samples are one block, dense or sparse, in the memory of this process."""
+        return self.blocks.in_memory
 
     @property
     def sparse(self) -> bool:
@@ -200,6 +230,15 @@ class DataTensor:
     def marks(self) -> FloatArray:
         """Return numbers for every sample that tell data apart, whatever blocks they are in."""
         return np.concatenate(self.blocks.map(partial(_marks, complete=self.complete)))
+
+
+def stacked_alike(first: DataTensor, second: DataTensor, function: Callable[[Block], Any]) -> tuple[Any, Any]:
+    """`DataTensor.stacked` of two data, with the same columns in both; sparse rows if either is sparse."""
+    if not first.sparse and not second.sparse:
+        return first.stacked(function), second.stacked(function)
+    found = [csr_array(rows) for data in (first, second) for rows in data.blocks.stream(function)]
+    rows = _without_empty_columns(vstack(found, format="csr"))
+    return rows[: len(first)], rows[len(first) :]
 
 
 def _is_csr(rows: Any) -> TypeGuard[csr_array]:

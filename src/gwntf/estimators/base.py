@@ -56,7 +56,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     missing: str = parameter("error", StrOptions({"error", "ignore"}))
     init: str | Sequence[Any] = parameter("random", StrOptions(set(INITS)), list, tuple)
     n_init: int = parameter(1, AT_LEAST_ONE)
-    max_iter: int = parameter(100, AT_LEAST_ONE)
+    max_iter: int = parameter(1000, AT_LEAST_ONE)
     tol: float = parameter(1e-4, NONNEGATIVE)
     n_clusters: int | None = parameter(None, AT_LEAST_ONE, None)
     assign_labels: str = parameter("kmeans", StrOptions(set(ASSIGN_LABELS)))
@@ -211,11 +211,11 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         self._seen = Training(X)
         self.reconstruction_err_ = tensor.relative_error(KruskalRows(factors))
         self.factors_ = [backend.as_given(factor, X) for factor in factors]
-        self.embedding_ = self.factors_[0]
+        self.embedding_ = backend.as_given(self._in_units(backend, factors[0], scale), X)
         self.sample_scale_ = backend.as_given(scale, X)
 
     def fit_transform(self, X: Any, y: Any = None, **unknown: Any) -> Array:
-        """Factorise X and return `embedding_`, the sample factor of the fit (graph included).
+        """Factorise X and return `embedding_`, the embedding that the fit found (graph included).
 
         It differs from ``fit(X).transform(X)``, which treats X as new samples.
 
@@ -264,7 +264,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         -------
         array of the shape and the kind of X
             In the number type of the fit: observed entries as they were given; the others are
-            ``embedding_ @ components_`` in the scale of their sample (`sample_scale_`).
+            ``embedding_ @ components_``.
 
         Examples
         --------
@@ -278,7 +278,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         self.fit(X, y, **unknown)
         with self._place(X) as place:
             backend = place.backend
-            embedding, scale = backend.asarray(self.embedding_), backend.asarray(self.sample_scale_)
+            embedding, scale = backend.asarray(self.factors_[0]), backend.asarray(self.sample_scale_)
             rows = self._fill(embedding, scale, self._tensor(X, place, reset=False))
             return self._as_frame(backend.as_given(rows, X), X, getattr(X, "columns", None))
 

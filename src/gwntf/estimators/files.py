@@ -22,6 +22,7 @@ KNOWN: dict[str, type[Factorization]] = {
 
 FITTED_FIELDS = (
     "factors_",
+    "embedding_",
     "sample_scale_",
     "objective_",
     "objective_curve_",
@@ -114,7 +115,6 @@ def _model(kind: str, params: dict[str, Any], fitted: dict[str, Any], training: 
         raise ValueError("other attributes than those of a fitted model")
     _check_fitted(fitted)
     model.__dict__.update(fitted)
-    model.embedding_ = model.factors_[0]
     rows, labels = training or (None, None)
     shape = model.embedding_.shape
     if (rows is not None and rows.shape != shape) or (labels is not None and labels.shape != shape[:1]):
@@ -133,6 +133,7 @@ def _check_fitted(fitted: dict[str, Any]) -> None:
         isinstance(factors, list) and len(factors) > 1 and rank > 0 and min(sizes) > 0,
         all(factor.shape == (size, rank) for factor, size in zip(factors, sizes, strict=True)),
         all(factor.dtype.kind == "f" for factor in factors),
+        fitted["embedding_"].shape == (sizes[0], rank) and fitted["embedding_"].dtype.kind == "f",
         isinstance(layout, tuple) and isinstance(sample_shape, tuple),
         math.prod(layout) == math.prod(sample_shape) == math.prod(sizes[1:]),
         len(sizes) == 2 or sample_shape == tuple(sizes[1:]),

@@ -3,9 +3,11 @@
 import math
 import os
 from abc import abstractmethod
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from gwntf.backends import Backend, is_foreign, to_host
 from gwntf.clustering import assign, check_clusters, nearest_label
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.data import DataTensor, KruskalRows, as_data, as_real_array, check_layout, check_unscaled, khatri_rao
-from gwntf.estimators.notices import warn_new_samples
+from gwntf.estimators.notices import warn_graph_left_out, warn_new_samples
 from gwntf.estimators.places import Place, open_place
 from gwntf.estimators.sklearn_compat import as_float_array, as_frame, note_features
 from gwntf.geometry import Ties
@@ -91,6 +93,11 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """Return the edges from new samples to those of the fit; only `parts.Graph` has them."""
         return None
 
+    @property
+    def _graph_left_out(self) -> bool:
+        """Whether the fit had a graph that cannot be extended to new samples."""
+        return False
+
     def predict(self, X: Any) -> NDArray[np.int_]:
         """Give new samples the cluster labels of the nearest training samples.
 
@@ -123,7 +130,11 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         return nearest_label(embedding, self._training_rows(), labels)
 
     def transform(self, X: Any) -> Array:
-        """Embed new samples with the other factors fixed and no graph, unless `extend_graph` is set.
+        """Embed new samples with the other factors fixed.
+
+        Where the fit had a graph, every new sample is joined to its nearest training samples by the same rule. A
+        `graph` given as a matrix and data that are not in memory cannot be extended: the embedding then has no graph,
+        and a `GraphNotExtendedWarning` says so.
 
         Parameters
         ----------
@@ -133,8 +144,9 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         Returns
         -------
         array of shape (n_samples, n_components)
-            Of the kind of X, in normalised scale (see `sample_norm`); each sample is independent of the others and
-            stops by the rule of the fit (`max_iter`, `tol`).
+            Of the kind of X and in its units: how much each component adds to the sum of the sample (divide by the row
+            sums for shares). Each sample is independent of the others and stops by the rule of the fit (`max_iter`,
+            `tol`).
 
         Examples
         --------
@@ -146,10 +158,13 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         (2, 3)
         """
         with self._place(X) as place:
-            return place.backend.as_given(self._embed(X, place)[0], X)
+            embedding, scale, _ = self._embed(X, place)
+            if self._graph_left_out:
+                warn_graph_left_out()
+            return place.backend.as_given(self._in_units(place.backend, embedding, scale), X)
 
     def inverse_transform(self, Z: Any) -> Array:
-        """Return the model of embedded samples, in normalised scale and in the layout of the X of `fit`.
+        """Return the model of embedded samples, in the units and the layout of the X of `fit`.
 
         Examples
         --------
@@ -173,7 +188,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             return self._as_frame(backend.as_given(self._model(backend, embedding), Z), Z)
 
     def reconstruct(self, X: Any) -> Array:
-        """Transform X, invert, and give each sample its own scale back; missing entries come filled in.
+        """Return the model of X, ``inverse_transform(transform(X))``; missing entries come filled in.
 
         The answer is dense, also where X is sparse.
 
@@ -187,7 +202,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """
         with self._place(X) as place:
             embedding, scale, _ = self._embed(X, place)
-            rows = self._model(place.backend, embedding * scale[:, None])
+            rows = self._model(place.backend, self._in_units(place.backend, embedding, scale))
             return self._as_frame(place.backend.as_given(rows, X), X, getattr(X, "columns", None))
 
     def impute(self, X: Any) -> Array:
@@ -272,6 +287,11 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         rows = backend.asarray(embedding, wide) @ backend.asarray(components, wide)
         return rows.reshape(rows.shape[0], *self._layout)
 
+    def _in_units(self, backend: Backend, embedding: Array, scale: Array) -> Array:
+        """Return rows of A(1) in the units of X: the sum that each component adds to a sample."""
+        factors = [backend.asarray(factor) for factor in self.factors_[1:]]
+        return embedding * column_masses(backend, factors, backend.dtype(embedding)) * scale[:, None]
+
     def _rows(self, embedding: Array, scale: Array, tensor: DataTensor) -> KruskalRows:
         """Return the model of samples, each in its own scale, in the order of `tensor`."""
         rest = [tensor.backend.asarray(factor, tensor.dtype) for factor in self.factors_[1:]]
@@ -301,11 +321,14 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
 
     @cached_property
     def components_(self) -> Array:
-        """Khatri-Rao product of all factors but the samples', one row per component; computed on first access."""
+        """Khatri-Rao product of all factors but the samples', one row of sum one per component; computed on demand."""
         check_is_fitted(self)
         with self._place(self.embedding_) as place:
-            factors = [place.backend.asarray(factor) for factor in self.factors_[1:]]
-            return place.backend.as_given(khatri_rao(factors).T, self.embedding_)
+            backend = place.backend
+            factors = [backend.asarray(factor) for factor in self.factors_[1:]]
+            masses = column_masses(backend, factors, backend.dtype(factors[0]))
+            rows = khatri_rao(factors) / backend.xp.where(masses > 0, masses, backend.xp.ones_like(masses))
+            return backend.as_given(rows.T, self.embedding_)
 
     @property
     def _clusters(self) -> int:
@@ -320,7 +343,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         return self._seen.labels
 
     def _assign_labels(self) -> NDArray[np.int_]:
-        return assign(to_host(self.embedding_), self._clusters, self.assign_labels, self.random_state)
+        return assign(to_host(self.factors_[0]), self._clusters, self.assign_labels, self.random_state)
 
     def _training_rows(self) -> FloatArray:
         """Embed the training samples as new ones, once."""
@@ -332,6 +355,12 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
                 raw = self._tensor(seen.given, place, reset=False)
                 seen.rows, seen.given = place.backend.to_numpy(self._project(raw)[0]), None
         return seen.rows
+
+
+def column_masses(backend: Backend, factors: Sequence[Array], dtype: Any) -> Array:
+    """Sum of the entries of every component, the product of the column sums of some factors."""
+    sums = (backend.xp.sum(factor, axis=0, dtype=backend.xp.float64) for factor in factors)
+    return backend.asarray(reduce(mul, sums), dtype)
 
 
 def _as_in_fit(shape: tuple[int, ...], layout: tuple[int, ...]) -> str:

@@ -45,14 +45,14 @@ class GWNTF(Graph, PerModeTransport):
     costs : "auto" or sequence, default="auto"
         One ground cost per axis of X (after folding), samples first: "grid" (|i - j|), "grid2" (its square), "cosine"
         or "euclidean" (between slices of the data), each scaled to at most one; an (I, I) array, taken as given; a
-        `SeparableCost`; or None for a mode that is not transported. All None is the KL loss. "auto" is "cosine" for up
-        to 5000 samples (None above) and "grid" for every other mode.
+        `SeparableCost`; or None for a mode that is not transported. All None is the KL loss. "auto" is None for the
+        samples and "grid" for every other mode.
     reg : float, default=0.01
         Entropic weight 1/lambda.
     reg_m_data, reg_m_model : float, default=1.0
         Weights alpha and beta of the relaxed marginals; `reg_m_data` may be ``inf``.
-    graph_reg : float, default=1e4
-        Weight mu of the graph; 0 leaves the graph out.
+    graph_reg : float, default=0.1
+        Weight mu of the graph; 0 leaves the graph out. `docs/new_samples.md` measures the default.
     n_neighbors : int, default=5
         p; at most ``n_samples - 1`` are used.
     graph_weight : {"binary", "cosine", "self-tuning"}, default="binary"
@@ -60,13 +60,12 @@ class GWNTF(Graph, PerModeTransport):
     graph_metric : str or callable, default="cosine"
         Which samples are near: "cosine" or "euclidean" between their entries; for images "orientation", with its
         variants "orientation-coarse" and "orientation-fine", and "gradient"; "wasserstein" is the transport distance of
-        fibers; a callable takes all samples and returns one row each, compared by their distance. "auto" chooses by the
-        modularity of the graph (`docs/clustering.md`): see `graph_metric_` and `modularity_`.
+        fibers; a callable takes samples, all or some of them, and returns one row each, compared by their distance.
+        "auto" chooses by the modularity of the graph (`docs/clustering.md`): see `graph_metric_` and `modularity_`.
+        New samples are joined to those of the fit by the same metric (`docs/new_samples.md`), for which the estimator
+        keeps the normalised training samples.
     graph : sparse matrix or array of shape (n_samples, n_samples), optional
         A ready symmetric graph in place of the neighbour graph.
-    extend_graph : bool, default=False
-        Whether `transform` connects every new sample to its nearest training samples (`docs/new_samples.md`). The
-        estimator then keeps the normalised training samples; a callable metric must work on one sample at a time.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D X is folded.
     sample_norm : {"l2", "l1"} or None, default="l2"
@@ -82,7 +81,7 @@ class GWNTF(Graph, PerModeTransport):
         classic ratio; "paper" is Algorithm 1 as printed, which diverges.
     inner_iter : int, default=1
         Steps of the sample factor for each transport step; they cost little.
-    max_iter, tol : int, float, default=100, 1e-4
+    max_iter, tol : int, float, default=1000, 1e-4
         Stop after so many outer iterations, or when F falls by at most ``tol * max(|F|, sum(X))``; ``tol=0`` runs all.
     transport_max_iter : int or "auto", default=10
         Scalings for each transport step (they start from the last ones). "auto" starts with two and doubles them, up to
@@ -127,12 +126,13 @@ class GWNTF(Graph, PerModeTransport):
     Attributes
     ----------
     factors_ : list of (I_n, R) arrays
-        Samples first; columns of all others sum to one. These, `embedding_`, `components_` and `sample_scale_` are
-        tensors on the device of X if X is a tensor.
+        Model of the normalised samples, samples first; columns of all others sum to one. These, `embedding_`,
+        `components_` and `sample_scale_` are tensors on the device of X if X is a tensor.
     embedding_ : (n_samples, R) array
-        The sample factor, in normalised scale.
+        How much each component adds to the sum of each sample: the sample factor in the units of X.
     components_ : (R, n_features) array
-        Products of the other factors, one flattened component per row; ``embedding_ @ components_`` is the model.
+        Products of the other factors, one flattened component per row, each of sum one; ``embedding_ @ components_`` is
+        the model of X.
     labels_ : (n_samples,) array
         Set by `fit_predict`; always a NumPy array.
     graph_ : csr_array or None
@@ -163,8 +163,6 @@ class GWNTF(Graph, PerModeTransport):
     >>> model.transform(X[:5]).shape
     (5, 10)
     """
-
-    graph_reg: float = 1e4
 
     @classmethod
     def for_clustering(cls, n_clusters: int, **params: Any) -> Self:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from gwntf.estimators.parts import Graph, LeastSquares, Matrix, PerModeTransport, PixelTransport, Tensor
-from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -66,9 +65,9 @@ class GNMF(Graph, Matrix, LeastSquares):
     ----------
     n_components : int, default=10
         Rank.
-    graph_reg : float, default=100
-        Weight mu, the authors' value.
-    n_neighbors, graph_weight, graph_metric, graph, extend_graph, refine_labels
+    graph_reg : float, default=0.1
+        Weight mu; the authors' value for clusters is 100.
+    n_neighbors, graph_weight, graph_metric, graph, refine_labels
         The graph, as for `GWNTF`.
     **others
         As for `NMF`.
@@ -80,8 +79,6 @@ class GNMF(Graph, Matrix, LeastSquares):
     >>> GNMF(10, max_iter=50, tol=0, random_state=0).fit_predict(X[:100]).shape
     (100,)
     """
-
-    graph_reg: float = 100.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -127,9 +124,9 @@ class GNCP(Graph, Tensor, LeastSquares):
     ----------
     n_components : int, default=10
         Rank.
-    graph_reg : float, default=1e4
-        Weight mu, the paper's value.
-    n_neighbors, graph_weight, graph_metric, graph, extend_graph, refine_labels
+    graph_reg : float, default=0.1
+        Weight mu; the paper's value for clusters is 1e4.
+    n_neighbors, graph_weight, graph_metric, graph, refine_labels
         The graph, as for `GWNTF`.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D X is folded.
@@ -143,8 +140,6 @@ class GNCP(Graph, Tensor, LeastSquares):
     >>> GNCP(5, max_iter=50, tol=0, random_state=0).fit(X[:100]).components_.shape
     (5, 64)
     """
-
-    graph_reg: float = 1e4
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -166,11 +161,11 @@ class SDNMF(Graph, PixelTransport):
         shape, "grid2" the squared Euclidean one, both scaled to at most one.
     sample_shape : tuple of int, optional
         Shape of a sample where X is 2-D.
-    graph_reg : float, default=10
-        Weight mu, the authors' value.
+    graph_reg : float, default=0.1
+        Weight mu; the authors' value for clusters is 10.
     transport_max_iter : int, default=15
         Scalings per transport step, the authors' value.
-    n_neighbors, graph_weight, graph_metric, graph, extend_graph, reg, reg_m_data, reg_m_model, update, inner_iter,
+    n_neighbors, graph_weight, graph_metric, graph, reg, reg_m_data, reg_m_model, update, inner_iter,
     transport_tol, kernel_tol, warm_start_memory
         As for `GWNTF`.
     **others
@@ -184,7 +179,6 @@ class SDNMF(Graph, PixelTransport):
     (100, 5)
     """
 
-    graph_reg: float = 10.0
     transport_max_iter: int = 15
 
 
@@ -203,7 +197,7 @@ class SWIFT(PerModeTransport):
     n_components : int, default=10
         Rank.
     costs : "auto" or sequence, default="auto"
-        As for `GWNTF`, but "auto" is "cosine" on every mode (on the samples up to 5000 of them).
+        As for `GWNTF`, but "auto" is "cosine" on every mode but the samples.
     sample_norm : {"l2", "l1"} or None, default=None
         Norm to which samples are scaled.
     sample_shape, reg, reg_m_data, reg_m_model, update, inner_iter, transport_max_iter, transport_tol, kernel_tol,
@@ -224,5 +218,4 @@ class SWIFT(PerModeTransport):
     sample_norm: str | None = None
 
     def _default_costs(self, shape: tuple[int, ...]) -> Any:
-        samples = "cosine" if shape[0] <= SAMPLE_MODE_LIMIT else None
-        return [samples, *["cosine"] * (len(shape) - 1)]
+        return [None, *["cosine"] * (len(shape) - 1)]

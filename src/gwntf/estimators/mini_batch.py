@@ -223,9 +223,6 @@ class MiniBatchGWNTF(PerModeTransport):
             raise InputError("costs", "a cost between samples", "None for the samples: no batch has all of them")
         return checked
 
-    def _default_costs(self, shape: tuple[int, ...]) -> Any:
-        return [None, *["grid"] * (len(shape) - 1)]
-
     def _learn(self, tensor: DataTensor) -> tuple[Any, ObjectiveTerms]:
         """Embed a batch and fit it, take its numerators into the means; return the embedding and F there."""
         backend, loss, rest = tensor.backend, self._loss_of_new_samples(), self._shared_on(tensor)

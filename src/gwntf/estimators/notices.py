@@ -20,6 +20,7 @@ from gwntf.core import (
     DisconnectedGraphWarning,
     EmptyComponentWarning,
     FloatArray,
+    GraphNotExtendedWarning,
     SamplesLastWarning,
     Status,
     UnevenSamplesWarning,
@@ -54,7 +55,8 @@ def warn_status(status: Status, curve: FloatArray, tol: float) -> None:
     """
     limited = status is Status.MAX_ITER and tol > 0 and len(curve) > 1 and not in_cross_validation()
     if limited or status in (Status.ROSE, Status.DIVERGED):
-        warn(f"{status.message} (`objective_curve_` has the values.)", ConvergenceWarning)
+        advice = " Raise `max_iter`, or `tol` if the factors are good enough." if limited else ""
+        warn(f"{status.message}{advice} (`objective_curve_` has the values.)", ConvergenceWarning)
 
 
 def warn_new_samples(far: float, max_iter: int) -> None:
@@ -65,6 +67,16 @@ def warn_new_samples(far: float, max_iter: int) -> None:
             "`max_iter` or `tol`.",
             ConvergenceWarning,
         )
+
+
+def warn_graph_left_out() -> None:
+    """Warn that new samples are embedded without the graph of the fit."""
+    warn(
+        "The embedding of new samples has no graph, so it is not comparable with the `embedding_` of the fit: a ready "
+        "`graph` and data larger than memory cannot be extended to new samples. Compare embeddings by `transform` "
+        "alone, also of the training samples, or set graph_reg=0.",
+        GraphNotExtendedWarning,
+    )
 
 
 def warn_empty_components(factors: Sequence[FloatArray]) -> None:

@@ -30,7 +30,7 @@ from gwntf.geometry import (
     check_graph,
     neighbor_graph,
 )
-from gwntf.geometry.costs import COMPARED_COSTS, SAMPLE_MODE_LIMIT
+from gwntf.geometry.costs import COMPARED_COSTS, PAIRS_LIMIT
 from gwntf.losses import UPDATES, Loss, SimplexLoss, transport_loss
 from gwntf.solver import INITS, resolve_long_costs, with_mass_of
 from gwntf.transport import TransportLimits
@@ -106,7 +106,7 @@ class Transport(Factorization):
         self.costs_ = resolve_long_costs(checked, tensor, relaxation, self.kernel_tol)
         for mode, (spec, cost) in enumerate(zip(checked, self.costs_, strict=True)):
             near_far = isinstance(spec, str) and spec in COMPARED_COSTS and self.kernel_tol > 0
-            if near_far and isinstance(cost, np.ndarray) and len(cost) > SAMPLE_MODE_LIMIT:
+            if near_far and isinstance(cost, np.ndarray) and len(cost) > PAIRS_LIMIT:
                 warn_all_pairs(mode, len(cost), self.kernel_tol)
         return self._transport_loss()
 
@@ -162,12 +162,11 @@ class PixelTransport(Matrix, Transport):
 class Graph(Factorization):
     """A penalty that draws the embeddings of neighbouring samples together."""
 
-    graph_reg: float = parameter(1.0, NONNEGATIVE)
+    graph_reg: float = parameter(0.1, NONNEGATIVE)
     n_neighbors: int = parameter(5, AT_LEAST_ONE)
     graph_weight: str = parameter("binary", StrOptions(set(GRAPH_WEIGHTS)))
     graph_metric: GraphMetric = parameter("cosine", StrOptions({*GRAPH_METRICS, "auto"}), callable)
     graph: Any = None
-    extend_graph: bool = parameter(False, "boolean")
     init: str | Sequence[Any] = parameter("random", StrOptions({*INITS, "graph"}), list, tuple)
     refine_labels: bool = parameter(False, "boolean")
 
@@ -184,9 +183,6 @@ class Graph(Factorization):
                 raise InputError("n_init", repr(self.n_init), "1 with init='graph'")
         if self.graph is None:
             return None
-        if self.extend_graph:
-            given = "True with a ready `graph`"
-            raise InputError("extend_graph", given, "a graph with a metric, which says what is near a new sample")
         return check_graph(self.graph, n_samples)
 
     def _build_graph(self, given: csr_array | None, tensor: DataTensor) -> tuple[csr_array | None, float]:
@@ -194,8 +190,6 @@ class Graph(Factorization):
         if given is not None or self.graph_reg == 0:
             return given, self.graph_reg
         samples = tensor.reshape(self.sample_shape_)
-        if self.extend_graph:
-            _check_dense(samples)
         metric = self.graph_metric
         if metric == "auto":
             self.graph_metric_, graph, self.modularity_ = choose_graph(
@@ -204,16 +198,18 @@ class Graph(Factorization):
             metric = self.graph_metric_
         else:
             graph = neighbor_graph(samples, self.n_neighbors, weight=self.graph_weight, metric=metric)
-        if self.extend_graph:
-            self._training = TrainingSamples.of(samples, self.n_neighbors, weight=self.graph_weight, metric=metric)
+        if samples.in_memory:
+            self._training = TrainingSamples(samples, self.n_neighbors, self.graph_weight, metric)
         return graph, self.graph_reg
 
     def _ties(self, tensor: DataTensor) -> Ties | None:
         if self._training is None:
             return None
-        samples = tensor.reshape(self.sample_shape_)
-        _check_dense(samples)
-        return Ties(self._training.ties(samples), self.embedding_, float(self.graph_reg))
+        return Ties(self._training.ties(tensor.reshape(self.sample_shape_)), self.factors_[0], float(self.graph_reg))
+
+    @property
+    def _graph_left_out(self) -> bool:
+        return self.graph_ is not None and self.graph_reg > 0 and self._training is None
 
     def _prepare_start(self, tensor: DataTensor) -> None:
         if self.init == "graph":
@@ -232,10 +228,3 @@ class Graph(Factorization):
         if not self.refine_labels or self.graph_ is None:
             return labels
         return clearest(self.graph_, labels, self._clusters, self.random_state)
-
-
-def _check_dense(tensor: DataTensor) -> None:
-    """Refuse to tie sparse samples to those of the fit, or any to samples that are not in memory."""
-    if tensor.dense_block is None:
-        kind = "sparse" if tensor.sparse else "chunked"
-        raise InputError("extend_graph", f"True with a {kind} array", "False")

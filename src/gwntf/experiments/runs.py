@@ -162,7 +162,7 @@ def fit_result(
     if has_pictures(run):
         _write_pictures(cache / f"{run.key}.npz", model, setting)
     fit = (seconds, model.n_iter_, model.objective_, on_the_way or {}, environment(model.device))
-    return model.embedding_, RunResult(run.method.name, run.seed, {}, *fit)
+    return model.factors_[0], RunResult(run.method.name, run.seed, {}, *fit)
 
 
 def label_run(
@@ -200,8 +200,6 @@ def estimator(run: Run, setting: Setting) -> Any:
     if key is not None:
         params["graph"] = setting.graphs[key]
     model = run.method.build().set_params(**params)
-    if run.method.estimator == "GWNTF" and model.costs == "auto":
-        model.costs = check_costs("auto", setting.X.shape)
     costs = getattr(model, "costs", "auto")
     exact = isinstance(costs, list | tuple) and isinstance(costs[0], str) and model.kernel_tol == 0
     if exact and costs[0] == "cosine" and model.sample_norm == "l2":
@@ -255,7 +253,7 @@ def _labels(embedding: FloatArray | None, run: Run, setting: Setting) -> NDArray
 def _write_pictures(target: Path, model: Any, setting: Setting) -> None:
     """Write the arrays that a report draws: components, a few reconstructions, the embedding and the objective."""
     first = np.unique(setting.y, return_index=True)[1][:_MAX_PICTURES]  # one sample of each class
-    reconstructions = (model.embedding_[first] * model.sample_scale_[first][:, None]) @ model.components_
+    reconstructions = model.embedding_[first] @ model.components_
     with atomic_path(target) as path:
         np.savez_compressed(
             path,

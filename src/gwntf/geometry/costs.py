@@ -27,8 +27,8 @@ COSTS_OF_SLICES: set[str] = set()
 COMPARED_COSTS = ("cosine", "euclidean")
 """Costs between slices of the data that a near-far kernel can approximate."""
 
-SAMPLE_MODE_LIMIT = 5000
-"""With ``costs="auto"`` the sample mode is transported up to this many samples: its cost is N x N."""
+PAIRS_LIMIT = 5000
+"""Slices along a mode up to which all pairs of them are compared without a word: the cost is I x I."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,11 +170,10 @@ def _between_slices(tensor: DataTensor, mode: int, metric: str) -> FloatArray:
 def check_costs(costs: Any, shape: Sequence[int]) -> tuple[CostSpec, ...]:
     """Check `costs` against the shape of X before any work: one specification per axis, samples first.
 
-    "auto" is "cosine" for the samples (None above `SAMPLE_MODE_LIMIT` of them) and "grid" elsewhere.
+    "auto" is None for the samples, which are not transported, and "grid" elsewhere.
     """
     if isinstance(costs, str) and costs == "auto":
-        samples = "cosine" if shape[0] <= SAMPLE_MODE_LIMIT else None
-        return (samples, *["grid"] * (len(shape) - 1))
+        return (None, *["grid"] * (len(shape) - 1))
     if isinstance(costs, str) or not isinstance(costs, Sequence) or len(costs) != len(shape):
         given = f"{len(costs)} entries" if isinstance(costs, list | tuple) else repr(costs)
         raise InputError("costs", given, f"'auto' or a sequence of {len(shape)}, one per axis of X")

@@ -90,13 +90,12 @@ def _dense_features(samples: FloatArray, metric: str) -> FloatArray:
 def check_metric(tensor: DataTensor, metric: GraphMetric) -> None:
     """Raise `InputError` for metrics that need every entry where some are missing, or not all are in memory."""
     given = "a callable" if callable(metric) else repr(metric)
-    in_memory = tensor.sparse or tensor.dense_block is not None
-    if not in_memory and not tensor.complete:
+    if not tensor.in_memory and not tensor.complete:
         raise InputError("graph", "None with entries missing from chunked data", "a ready graph, or graph_reg=0")
     if (tensor.sparse or not tensor.complete) and (callable(metric) or metric not in ("cosine", "euclidean")):
         why = "a sparse tensor" if tensor.sparse else "missing entries"
         raise InputError("graph_metric", f"{given} with {why}", "'cosine' or 'euclidean'")
-    if callable(metric) and not in_memory:
+    if callable(metric) and not tensor.in_memory:
         raise InputError("graph_metric", "a callable with chunked data", "a named metric")
 
 

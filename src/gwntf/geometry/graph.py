@@ -14,7 +14,7 @@ from sklearn.preprocessing import normalize
 
 from gwntf.backends import Backend
 from gwntf.core import Array, FloatArray, InputError
-from gwntf.data import Block, DataTensor, as_data, as_real_array, pieces
+from gwntf.data import Block, DataTensor, as_data, as_real_array, pieces, stacked_alike
 from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, check_metric, sample_features
 from gwntf.geometry.neighbors import NOISE, ObservedRows, near_one, nearest_rows, nearest_shared, row_length
 
@@ -206,8 +206,9 @@ def _self_tuning(near: FloatArray, product: FloatArray) -> FloatArray:
 
 def _cosines(own: DataTensor, other: DataTensor, index: NDArray[np.intp]) -> FloatArray:
     """Cosine of every sample with its neighbours; samples of zeros have none."""
-    rows = own.stacked(_unit_rows)
-    others = rows if other is own else other.stacked(_unit_rows)
+    rows = others = own.stacked(_unit_rows)
+    if other is not own:
+        rows, others = stacked_alike(own, other, _unit_rows)
     cosines = np.empty(index.shape)
     for part in pieces(len(index), _BATCH):
         for place, column in enumerate(index[part].T):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from scipy.sparse import csr_array
 
 from gwntf.backends import Backend
 from gwntf.core import Array, FloatArray, InputError
-from gwntf.data import DataTensor
-from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, check_metric, sample_features
+from gwntf.data import DataTensor, stacked_alike
+from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, block_features, check_metric, sample_features
 from gwntf.geometry.graph import GRAPH_WEIGHTS, SCALE_NEIGHBOR, nearest_samples, observed_rows, weighted_edges
 from gwntf.geometry.neighbors import NOISE, nearest_of, nearest_shared, row_length
 
@@ -53,84 +54,76 @@ class Ties:
 
 @dataclass(frozen=True)
 class TrainingSamples:
-    """The samples of a fit, to which new ones are tied, and their features under the graph metric.
+    """The samples of a fit, to which new ones are tied by the rule of its graph.
 
-    A callable metric is called with the training samples here and with new samples later, so it must treat every sample
+    A callable metric is called with the training samples and with new samples, so it must treat every sample
     independently.
     """
 
-    tensor: DataTensor  # the samples, dense and in memory
-    count: int  # how many of them a new sample is tied to
-    weight: str  # this and the next as in `neighbor_graph`
+    tensor: DataTensor  # the samples, in memory
+    n_neighbors: int  # this and the next two as in `neighbor_graph`
+    weight: str
     metric: GraphMetric
-    features: tuple[FloatArray, str] | None  # see `sample_features`; None where entries are missing
-    scale: FloatArray  # (n,) array: scale of every sample, for weight "self-tuning"
 
-    @classmethod
-    def of(cls, tensor: DataTensor, n_neighbors: int, *, weight: str, metric: GraphMetric) -> TrainingSamples:
-        """Keep the samples of a fit; parameters are those of `neighbor_graph`."""
-        size = len(tensor)
-        scale: FloatArray = np.zeros(size)
-        if weight == "self-tuning" and size > 1:
-            scale = nearest_samples(tensor, min(SCALE_NEIGHBOR, size - 1), metric)[0][:, -1]
-        features = sample_features(tensor, metric) if tensor.complete else None
-        return cls(tensor, min(n_neighbors, size), weight, metric, features, scale)
+    @cached_property
+    def _features(self) -> tuple[FloatArray, str]:
+        """Dense rows that new samples are compared with, and how: see `sample_features`."""
+        return sample_features(self.tensor, self.metric)
+
+    @cached_property
+    def _scale(self) -> FloatArray:
+        """Distance of every sample to its 7th neighbour, the scale of weight "self-tuning"."""
+        size = len(self.tensor)
+        if self.weight != "self-tuning" or size == 1:
+            return np.zeros(size)
+        return nearest_samples(self.tensor, min(SCALE_NEIGHBOR, size - 1), self.metric)[0][:, -1]
 
     @property
     def parts(self) -> dict[str, Any]:
         """The arguments of `from_parts`, for a file."""
-        block = self.tensor.dense_block
-        if block is None:
-            raise RuntimeError("training samples that are not in memory")
-        return {
-            "values": block.values,
-            "observed": block.observed,
-            **{name: getattr(self, name) for name in ("count", "weight", "metric", "features", "scale")},
-        }
+        options = {name: getattr(self, name) for name in ("n_neighbors", "weight", "metric")}
+        return {**self.tensor.parts, **options}
 
     @classmethod
-    def from_parts(
-        cls,
-        values: FloatArray,
-        observed: NDArray[np.bool_] | None,
-        count: int,
-        weight: str,
-        metric: str,
-        features: tuple[FloatArray, str] | None,
-        scale: FloatArray,
-    ) -> TrainingSamples:
+    def from_parts(cls, n_neighbors: int, weight: str, metric: str, **samples: Any) -> TrainingSamples:
         """Build an object from its `parts`; raise ValueError where they are inconsistent."""
-        size = len(values)
-        fits = [
-            values.ndim > 1 and 0 < count <= size and scale.shape == (size,),
-            observed is None or observed.shape == values.shape,
-            weight in GRAPH_WEIGHTS and metric in GRAPH_METRICS,
-            (features is None) == (observed is not None),
-            features is None or (features[0].ndim == 2 and len(features[0]) == size),
-            features is None or features[1] in ("euclidean", "manhattan"),
-        ]
-        if not all(fits):
-            raise ValueError("training samples that do not fit each other")
-        return cls(DataTensor.of_array(values, observed), count, weight, metric, features, scale)
+        if n_neighbors < 1 or weight not in GRAPH_WEIGHTS or metric not in GRAPH_METRICS:
+            raise ValueError("no graph of this library")
+        return cls(DataTensor.from_parts(**samples), n_neighbors, weight, metric)
 
     def ties(self, new: DataTensor) -> csr_array:
         """Weights between new samples (rows) and training samples (columns), zero beyond the nearest few."""
         check_metric(new, self.metric)
-        nearest = self._nearest(new, max(self.count, min(SCALE_NEIGHBOR, len(self.scale))))
-        return weighted_edges(self.weight, *nearest, self.count, new, self.tensor, self.scale)
+        size = len(self.tensor)
+        count = min(self.n_neighbors, size)
+        distance, index = self._nearest(new, max(count, min(SCALE_NEIGHBOR, size)))
+        return weighted_edges(self.weight, distance, index, count, new, self.tensor, self._scale)
 
     def _nearest(self, new: DataTensor, count: int) -> tuple[FloatArray, NDArray[np.intp]]:
         """Distances and indices of the nearest training samples, in order."""
-        if self.features is None or not new.complete:
+        if not new.complete or not self.tensor.complete:
+            if new.dense_block is None:
+                given = f"{'sparse' if new.sparse else 'chunked'} samples, after a fit with missing entries"
+                raise InputError("X", given, "a dense array: samples are compared on the entries that both have")
             return nearest_shared(observed_rows(new), observed_rows(self.tensor), count, str(self.metric))
-        features, compared = self.features
+        if new.sparse or self.tensor.sparse:
+            features = partial(block_features, metric=str(self.metric), several=True)
+            rows, others = stacked_alike(new, self.tensor, features)
+            compared = "euclidean"
+        else:
+            rows, others, compared = self._dense_rows(new)
+        distance, index = nearest_of(rows, others, count, compared)
+        return np.where(distance < NOISE * row_length(others), 0, distance), index
+
+    def _dense_rows(self, new: DataTensor) -> tuple[FloatArray, FloatArray, str]:
+        """Features of new samples and of those of the fit, and how they are compared."""
+        others, compared = self._features
         rows = sample_features(new, self.metric)[0]
-        if callable(self.metric) and rows.shape[1] != features.shape[1]:
-            allowed = f"{features.shape[1]} numbers for every sample, as for those of the fit"
+        if callable(self.metric) and rows.shape[1] != others.shape[1]:
+            allowed = f"{others.shape[1]} numbers for every sample, as for those of the fit"
             raise InputError("graph_metric", f"a function that returned shape {rows.shape}", allowed)
-        width = max(features.shape[1], rows.shape[1])  # rows of zeros may have added a coordinate
-        distance, index = nearest_of(_widened(rows, width), _widened(features, width), count, compared)
-        return np.where(distance < NOISE * row_length(features), 0, distance), index
+        width = max(others.shape[1], rows.shape[1])  # rows of zeros may have added a coordinate
+        return _widened(rows, width), _widened(others, width), compared
 
 
 def _widened(rows: FloatArray, width: int) -> FloatArray:

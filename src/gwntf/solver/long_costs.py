@@ -11,7 +11,7 @@ from gwntf.backends import get_backend
 from gwntf.core import FloatArray, InputError, Relaxation
 from gwntf.data import DataTensor, unfold
 from gwntf.geometry import Cost, CostSpec, DenseKernel, NearFarCost, Points, near_far_parts, near_pairs, resolve_cost
-from gwntf.geometry.costs import COMPARED_COSTS, SAMPLE_MODE_LIMIT
+from gwntf.geometry.costs import COMPARED_COSTS, PAIRS_LIMIT
 from gwntf.geometry.features import sample_features
 from gwntf.geometry.near_far import N_NEAR
 from gwntf.transport import scale
@@ -47,7 +47,7 @@ def _points(tensor: DataTensor, mode: int, metric: str) -> Points | None:
         return Points.of_rows(unfold(block.host.values, mode), metric)
     if mode == 0 and not tensor.sparse:
         return Points(sample_features(tensor, metric, tensor.dtype)[0], metric, tensor.samples)
-    if tensor.shape[mode] > SAMPLE_MODE_LIMIT:
+    if tensor.shape[mode] > PAIRS_LIMIT:
         given = f"{metric!r} between {tensor.shape[mode]} slices of a {'sparse' if tensor.sparse else 'chunked'} tensor"
         allowed = "None, 'grid', 'grid2' or a matrix of your own, or kernel_tol=0 to compare all pairs"
         raise InputError(f"costs[{mode}]", given, allowed)
