@@ -24,7 +24,7 @@ else:
     pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 
 MODELS = (
-    GWNTF(6, graph_reg=10.0, extend_graph=True),
+    GWNTF(6, graph_reg=10.0),
     GWNTF(6, costs=(None, None, None), missing="ignore"),
     SDNMF(6),
     SWIFT(6, costs=(None, "cosine", "grid")),
