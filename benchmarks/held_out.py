@@ -66,11 +66,13 @@ def _labels(
     rows = X.reshape(len(X), -1)
     found = {}
     seen = np.empty(0, np.int_)
-    for extend in (True, False):
-        model = GWNTF.for_clustering(int(k), extend_graph=extend, random_state=seed)
+    ready = None  # a graph that cannot be extended
+    for name in ("GWNTF.for_clustering", "GWNTF.for_clustering, graph not extended"):
+        model = GWNTF.for_clustering(int(k), graph=ready, random_state=seed)
         seen = model.fit_predict(X[train])
         own = {"own": 100 * float(np.mean(model.predict(X[train]) == seen))}
-        found[f"GWNTF.for_clustering, extend_graph={extend}"] = (seen, model.predict(X[held]), own)
+        found[name] = (seen, model.predict(X[held]), own)
+        ready = model.graph_
     found["its labels, by the nearest training image"] = (seen, _nearest(rows, seen, train, held), {})
     parts = NMF(int(k), max_iter=1000, random_state=seed)
     pipeline = make_pipeline(Normalizer(), parts, KMeans(int(k), n_init=20, random_state=seed))

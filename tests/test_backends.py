@@ -239,7 +239,7 @@ def test_tied_samples_and_their_labels_equal_the_reference(name, model):
     X = load_digits_tensor()[0][:110]
     if model.missing == "ignore":
         X[np.random.default_rng(0).random(X.shape) < 0.05] = np.nan
-    model.set_params(max_iter=8, tol=0, random_state=0, dtype="float64", extend_graph=True)
+    model.set_params(max_iter=8, tol=0, random_state=0, dtype="float64")
     found = []
     for engines in (("numpy", "numpy"), (name, name), (name, "numpy")):
         model.set_params(engine=engines[0], max_iter=8, tol=0).fit(X[:90])

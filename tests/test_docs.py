@@ -192,8 +192,8 @@ def test_new_samples_page_shows_the_committed_scores():
         tied, plain, nmf = (
             sum(methods[name]["acc"])
             for name in (
-                "GWNTF.for_clustering, extend_graph=True",
-                "GWNTF.for_clustering, extend_graph=False",
+                "GWNTF.for_clustering",
+                "GWNTF.for_clustering, graph not extended",
                 "scikit-learn's NMF, k-means",
             )
         )

@@ -15,7 +15,6 @@ from sklearn.neighbors import kneighbors_graph
 from gwntf.core import InputError
 from gwntf.data import DataTensor
 from gwntf.geometry import GRAPH_METRICS, check_costs, check_graph, grid_cost, neighbor_graph, resolve_costs
-from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
 from gwntf.geometry.features import sample_features
 
 
@@ -81,9 +80,8 @@ def test_arrays_are_never_rescaled(rng):
     np.testing.assert_array_equal(resolve_costs(specs, DataTensor.of_array(np.ones((2, 3))))[1], cost)
 
 
-def test_auto_leaves_the_samples_out_when_there_are_many():
-    assert check_costs("auto", (10, 4, 3)) == ("cosine", "grid", "grid")
-    assert check_costs("auto", (SAMPLE_MODE_LIMIT + 1, 4)) == (None, "grid")
+def test_auto_leaves_the_samples_out():
+    assert check_costs("auto", (10, 4, 3)) == (None, "grid", "grid")
 
 
 def test_costs_with_missing_entries_use_what_both_slices_have(rng):

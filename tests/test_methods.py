@@ -147,7 +147,7 @@ def test_swift_is_gwntf_without_graph_on_counts(rng):
     counts = rng.poisson(2.0, (15, 4, 3))
     settings = {"n_components": 3, "max_iter": 6, "tol": 0, "random_state": 0}
     swift = SWIFT(**settings).fit(counts)
-    same = GWNTF(**settings, costs=["cosine"] * 3, graph_reg=0, sample_norm=None).fit(counts)
+    same = GWNTF(**settings, costs=[None, "cosine", "cosine"], graph_reg=0, sample_norm=None).fit(counts)
     np.testing.assert_array_equal(swift.embedding_, same.embedding_)
     np.testing.assert_array_equal(swift.sample_scale_, np.ones(15))
 
@@ -234,19 +234,12 @@ def test_sdnmf_costs(rng):
         SDNMF(2, cost="grit").fit(X)
 
 
-def test_swift_leaves_many_samples_out():
-    from gwntf.geometry.costs import SAMPLE_MODE_LIMIT
-
-    assert SWIFT()._check_loss((SAMPLE_MODE_LIMIT + 1, 4, 3)) == (None, "cosine", "cosine")
-
-
-def test_published_defaults():
-    assert GNMF().graph_reg == 100
-    assert GNCP().graph_reg == 1e4
-    assert (SDNMF().graph_reg, SDNMF().transport_max_iter, SDNMF().reg) == (10, 15, 0.01)
-    assert SWIFT().sample_norm is None
-    assert GWNTF().graph_reg == 1e4
+def test_no_default_transports_the_samples_or_makes_the_graph_heavy():
+    assert SWIFT()._check_loss((7, 4, 3)) == (None, "cosine", "cosine")
+    assert GWNTF()._check_loss((7, 4, 3)) == (None, "grid", "grid")
+    assert {method().graph_reg for method in (GNMF, GNCP, SDNMF, GWNTF)} == {0.1}
     assert "graph_reg" not in {**NMF().get_params(), **NCP().get_params(), **SWIFT().get_params()}
+    assert SWIFT().sample_norm is None
 
 
 def test_constructors_are_keyword_only_after_the_rank():

@@ -68,7 +68,7 @@ def test_imputing_keeps_what_was_observed_and_takes_the_rest_from_the_model(name
     model = METHODS[name](3, **RUN)
     holed = np.where(hidden, np.nan, X)
     filled = model.fit_impute(holed)
-    rows = (model.embedding_ * model.sample_scale_[:, None]) @ model.components_
+    rows = model.embedding_ @ model.components_
     np.testing.assert_array_equal(filled[~hidden], X[~hidden])
     np.testing.assert_allclose(filled[hidden], rows.reshape(X.shape)[hidden], rtol=1e-12)
     new = model.impute(holed[:5])

@@ -95,10 +95,10 @@ def test_every_estimator_of_the_package_can_be_saved():
 
 
 def test_every_fitted_attribute_is_written_or_can_be_had_from_others():
-    model = GWNTF.for_clustering(3, max_iter=2, extend_graph=True, n_init=1, engine="numpy", random_state=0)
+    model = GWNTF.for_clustering(3, max_iter=2, n_init=1, engine="numpy", random_state=0)
     model.fit_predict(data((30, 4, 5)))
     kept = {name for name in vars(model) if name not in model.get_params()}
-    assert kept - {*FITTED_FIELDS, *OPTIONAL_FIELDS} == {"embedding_", "_seen", "_cut"}
+    assert kept - {*FITTED_FIELDS, *OPTIONAL_FIELDS} == {"_seen", "_cut"}
 
 
 def test_saving_twice_writes_the_same_bytes(tmp_path):
@@ -133,7 +133,7 @@ def test_parameters_of_every_kind_come_back(tmp_path_factory, rank, norm, dtype,
     again = saved(model, tmp_path_factory.mktemp("params"))
     for name, value in again.get_params().items():
         same(value, model.get_params()[name])
-    np.testing.assert_array_equal(again.transform(data((8, 3, 4))), model.transform(data((8, 3, 4))))
+    np.testing.assert_array_equal(again.reconstruct(data((8, 3, 4))), model.reconstruct(data((8, 3, 4))))
 
 
 def same(found, wanted):
@@ -161,7 +161,7 @@ def same(found, wanted):
 @pytest.mark.parametrize("weight", ["binary", "cosine", "self-tuning"])
 def test_a_loaded_model_ties_new_samples_as_before(metric, weight, tmp_path):
     X, new = data((20, 5, 6)), data((7, 5, 6), seed=2)
-    options = {"graph_metric": metric, "graph_weight": weight, "graph_reg": 10.0, "extend_graph": True}
+    options = {"graph_metric": metric, "graph_weight": weight, "graph_reg": 10.0}
     model = GWNTF(3, **options, **QUICK).fit(X)
     again = saved(model, tmp_path)
     np.testing.assert_array_equal(again.transform(new), model.transform(new))
@@ -467,7 +467,6 @@ if __name__ == "__main__":  # how the file of the present version was made
         missing="ignore",
         graph_reg=5.0,
         graph_weight="cosine",
-        extend_graph=True,
         **QUICK,
     ).fit(training)
     model.save(FIXTURE)

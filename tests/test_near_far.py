@@ -187,7 +187,8 @@ def test_impossible_accuracy_falls_back_to_all_pairs(caplog):
 def test_fits_use_it_from_many_samples_on(engine, monkeypatch):
     monkeypatch.setattr(type(get_backend(engine)), "long_fibers", 100, raising=False)
     X = clustered(240, seed=1).reshape(240, 5, 4)
-    options = {"graph_reg": 1.0, "reg": 0.05, "max_iter": 8, "tol": 0, "random_state": 0, "engine": engine}
+    options = {"costs": ("cosine", "grid", "grid"), "graph_reg": 1.0, "reg": 0.05}
+    options |= {"max_iter": 8, "tol": 0, "random_state": 0, "engine": engine}
     near = GWNTF(4, kernel_tol=0.05, **options).fit(X)
     exact = GWNTF(4, kernel_tol=0, **options).fit(X)
     assert isinstance(near.costs_[0], NearFarCost)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
+from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, InputError, fit_many
 from gwntf.backends import get_backend
-from gwntf.core import Relaxation
+from gwntf.core import DisconnectedGraphWarning, GraphNotExtendedWarning, Relaxation
 from gwntf.data import DataTensor
 from gwntf.datasets import load_digits_tensor
 from gwntf.evaluation import clustering_accuracy
@@ -44,7 +48,6 @@ def small(**params):
         "graph_reg": 10.0,
         "random_state": 0,
         "costs": (None, "grid", "grid"),
-        "extend_graph": True,
     }
     return GWNTF(**{**defaults, **params})
 
@@ -59,9 +62,7 @@ def test_ties_are_the_new_samples_edges_in_the_graph_rule(digits, metric, weight
     from gwntf.geometry.features import sample_features
 
     training, new = digits[0][:60], digits[0][60:70]
-    found = TrainingSamples.of(DataTensor.of_array(training), 5, weight=weight, metric=metric).ties(
-        DataTensor.of_array(new)
-    )
+    found = TrainingSamples(DataTensor.of_array(training), 5, weight, metric).ties(DataTensor.of_array(new))
     rows, compared = sample_features(DataTensor.of_array(digits[0][:70]), metric)
     power = 1 if compared == "manhattan" else 2
     distance = (np.abs(rows[:, None] - rows[None, :60]) ** power).sum(axis=2) ** (1 / power)
@@ -82,7 +83,7 @@ def test_ties_without_holes_are_those_of_shared_entries(digits):
     whole = DataTensor.of_array(new)
     masked = DataTensor.of_array(new, np.ones(new.shape, bool))
     for metric in ("cosine", "euclidean"):
-        samples = TrainingSamples.of(training, 5, weight="self-tuning", metric=metric)
+        samples = TrainingSamples(training, 5, "self-tuning", metric)
         np.testing.assert_allclose(samples.ties(masked).toarray(), samples.ties(whole).toarray(), atol=1e-7)
 
 
@@ -91,7 +92,7 @@ def test_ties_with_holes_compare_what_both_samples_have(rng):
     training, new = rng.random((12, 9)), rng.random((4, 9))
     seen, new_seen = rng.random((12, 9)) < 0.7, rng.random((4, 9)) < 0.7
     holed = DataTensor.of_array(np.where(seen, training, 0), seen)
-    found = TrainingSamples.of(holed, 3, weight="cosine", metric="cosine").ties(
+    found = TrainingSamples(holed, 3, "cosine", "cosine").ties(
         DataTensor.of_array(np.where(new_seen, new, 0), new_seen)
     )
     for i in range(4):
@@ -110,7 +111,7 @@ def test_empty_samples_are_tied_to_empty_samples_first(rng):
     training = rng.random((10, 6))
     training[4] = 0
     for training_rows in (training, rng.random((10, 6))):
-        samples = TrainingSamples.of(DataTensor.of_array(training_rows), 1, weight="binary", metric="cosine")
+        samples = TrainingSamples(DataTensor.of_array(training_rows), 1, "binary", "cosine")
         ties = samples.ties(DataTensor.of_array(np.zeros((1, 6))))
         assert ties.sum() == 1
         assert not (training_rows[4].sum() == 0 and ties[0, 4] != 1)
@@ -146,8 +147,6 @@ def test_root_minimises_the_majorizer_of_an_entry(rng):
 
 
 def test_root_without_ties_is_the_plain_step(rng):
-    from scipy.sparse import csr_array
-
     ties = Ties(csr_array((5, 9)), rng.random((9, 2)), 7.0)
     w, masses = rng.random((5, 2)), np.array([1.0, 2.5])
     np.testing.assert_allclose(tied_root(np, w, 3.0, masses, pull_of(ties)), w / masses)
@@ -162,7 +161,7 @@ def tied_problem(shape, transported, seed, weight, loss=None):
     problem = Problem(new, loss or transport_loss(costs, Relaxation(0.1, 1.0, 0.7), TIGHT))
     components = [rng.random((size, 3)) for size in shape[1:]]
     components = [factor / factor.sum(axis=0) for factor in components]
-    matrix = TrainingSamples.of(training, 4, weight="self-tuning", metric="cosine").ties(new)
+    matrix = TrainingSamples(training, 4, "self-tuning", "cosine").ties(new)
     ties = Ties(matrix, 4 * rng.random((9, 3)), weight)
 
     def values(a):
@@ -247,23 +246,79 @@ def test_tied_samples_are_independent_of_each_other(digits, metric):
 @pytest.mark.parametrize("method", [GNMF, GNCP, SDNMF, GWNTF])
 def test_a_heavy_graph_puts_new_samples_at_the_mean_of_their_neighbours(digits, method):
     X = digits[0][:80]
-    model = method(4, max_iter=40, tol=0, graph_reg=1e9, random_state=0, extend_graph=True).fit(X)
+    model = method(4, max_iter=40, tol=0, graph_reg=1e9, random_state=0).fit(X)
     nearest = NearestNeighbors(n_neighbors=5).fit(X.reshape(80, -1))
     index = nearest.kneighbors(digits[0][80:90].reshape(10, -1), return_distance=False)
-    means = model.embedding_[index].mean(axis=1)
+    means = model.embedding_[index].mean(axis=1)  # the samples have norm one
     np.testing.assert_allclose(model.transform(digits[0][80:90]), means, rtol=1e-4, atol=1e-6)
 
 
-def test_without_graph_weight_or_extension_transform_has_no_ties(digits):
+def ready(model, X):
+    """The same model with its graph ready, which cannot be extended to new samples."""
+    return small(**{**model.get_params(), "graph": model.graph_}).fit(X)
+
+
+def test_a_ready_graph_is_not_extended_and_transform_says_so(digits):
     X, new = digits[0][:60], digits[0][60:70]
-    plain = small(extend_graph=False).fit(X)
-    assert plain._training is None
     tied = small().fit(X)
+    plain = ready(tied, X)
     np.testing.assert_array_equal(tied.embedding_, plain.embedding_)
-    assert not np.allclose(tied.transform(new), plain.transform(new), rtol=1e-2)
-    light = small(graph_reg=0).fit(X)
-    assert light.graph_ is None
-    np.testing.assert_array_equal(light.transform(new), small(graph_reg=0, extend_graph=False).fit(X).transform(new))
+    with pytest.warns(GraphNotExtendedWarning, match="not comparable") as told:
+        alone = plain.transform(new)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    assert not np.allclose(tied.transform(new), alone, rtol=1e-2)
+    plain.predict(new)  # compares embeddings of `transform` alone, so that it does not warn
+    plain.score(new)
+
+
+def test_without_a_graph_transform_has_no_ties_and_keeps_no_samples(digits):
+    X, new = digits[0][:60], digits[0][60:70]
+    for model in (small(graph_reg=0), small(graph_reg=0, graph=small().fit(X).graph_)):
+        model.fit(X).transform(new)
+        assert model._training is None
+
+
+def test_new_and_training_samples_are_comparable_by_default(digits):
+    """A sample of the fit that comes again as a new one has nearly the embedding of the fit."""
+    X = digits[0][:200]
+    for method in (GWNTF, GNMF, GNCP):
+        model = method(20, random_state=0)
+        Z = model.fit_transform(X)
+        apart = np.linalg.norm(model.transform(X) - Z, axis=1) / np.linalg.norm(Z, axis=1)
+        assert np.median(apart) < 0.1
+
+
+def test_the_default_embedding_classifies_new_digits():
+    """400 digits to train, 200 to test: scikit-learn's NMF, also at rank 20, is right for about two thirds."""
+    X, y = load_digits_tensor()
+    pipeline = make_pipeline(GWNTF(20, random_state=0), LogisticRegression(max_iter=5000))
+    assert pipeline.fit(X[:400], y[:400]).score(X[400:600], y[400:600]) > 0.85
+
+
+@pytest.mark.parametrize("weight", ["binary", "cosine", "self-tuning"])
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_sparse_samples_are_tied_as_dense_ones(metric, weight):
+    rng = np.random.default_rng(0)
+    X = rng.random((40, 12)) * (rng.random((40, 12)) < 0.6)  # few zeros: no two samples are as near as two others
+    training, new = X[:30], X[30:]
+    graph = {"graph_metric": metric, "graph_weight": weight, "n_neighbors": 3}
+    options = {"costs": [None, None], "graph_reg": 1.0, "max_iter": 5, "tol": 0, "random_state": 0, **graph}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DisconnectedGraphWarning)
+        dense = GWNTF(3, **options).fit(training)
+        model = GWNTF(3, **options).fit(csr_array(training))
+    expected = dense.transform(new)
+    for one, given in ((model, csr_array(new)), (model, new), (dense, csr_array(new))):
+        np.testing.assert_allclose(one.transform(given), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_samples_with_holes_are_compared_in_memory_only(digits):
+    X = digits[0][:30].reshape(30, 64).copy()
+    X[0, 0] = np.nan
+    model = GWNTF(3, missing="ignore", costs=[None, None], max_iter=3, tol=0, random_state=0).fit(X)
+    with pytest.raises(InputError, match="sparse samples, after a fit with missing entries"):
+        model.transform(csr_array(X[1:3]))
 
 
 def test_extension_survives_pickling_and_both_engines_agree(digits):
@@ -284,12 +339,6 @@ def test_extension_with_missing_entries(digits):
     complete = small(missing="ignore", graph_metric="gradient").fit(digits[0][:60])
     with pytest.raises(InputError, match="graph_metric"):
         complete.transform(X[60:])
-
-
-def test_a_ready_graph_cannot_be_extended(digits):
-    graph = np.ones((20, 20))
-    with pytest.raises(InputError, match="extend_graph"):
-        small(graph=graph).fit(digits[0][:20])
 
 
 def test_a_metric_must_return_rows_of_one_length(digits):
@@ -313,7 +362,7 @@ def test_predict_gives_training_samples_their_own_labels(digits, method, assign_
 
 
 def test_predict_is_the_label_of_the_nearest_training_sample_embedded_alike(digits):
-    model = small(extend_graph=False, n_clusters=5)
+    model = small(n_clusters=5)
     labels = model.fit_predict(digits[0][:100])
     seen, new = model.transform(digits[0][:100]), model.transform(digits[0][100:120])
     for row, label in zip(new, model.predict(digits[0][100:120]), strict=True):
@@ -330,7 +379,7 @@ def test_predict_after_fit_finds_the_labels_of_fit_predict(digits):
 
 
 def test_predict_forgets_the_training_data_and_refits(digits):
-    model = small(extend_graph=False).fit(digits[0][:60])
+    model = small().fit(digits[0][:60])
     assert model._seen.given is not None
     model.predict(digits[0][60:65])
     assert model._seen.given is None
@@ -350,9 +399,12 @@ def test_predict_needs_training_samples_embedded_like_new_ones(digits):
     """The nearest row of `embedding_`, which knows the graph, is a wrong one for a sample that does not."""
     X, y = digits[0].astype(np.float32), digits[1]
     train, held = slice(0, None, 2), slice(1, None, 2)
-    model = GWNTF.for_clustering(10, random_state=0)
+    graph = neighbor_graph(X[train], 5, weight="self-tuning", metric="orientation")
+    model = GWNTF.for_clustering(10, random_state=0, graph=graph)
     labels = model.fit_predict(X[train])
-    own = normalize(model.transform(X[held])) @ normalize(model.embedding_).T
+    with pytest.warns(GraphNotExtendedWarning):
+        own = model.transform(X[held])
+    own = normalize(own) @ normalize(model.embedding_).T
     naive = clustering_accuracy(y[held], labels[own.argmax(axis=1)])
     assert clustering_accuracy(y[held], model.predict(X[held])) > naive + 0.2
 
@@ -360,7 +412,7 @@ def test_predict_needs_training_samples_embedded_like_new_ones(digits):
 def test_predicted_clusters_of_held_out_digits_beat_k_means_on_nmf(digits):
     X, y = digits[0].astype(np.float32), digits[1]
     train, held = slice(0, None, 2), slice(1, None, 2)
-    model = GWNTF.for_clustering(10, random_state=0, extend_graph=True).fit(X[train])
+    model = GWNTF.for_clustering(10, random_state=0).fit(X[train])
     parts = NMF(10, random_state=0, tol=1e-5, max_iter=500)
     means = KMeans(10, n_init=20, random_state=0).fit(parts.fit_transform(X[train]))
     ours = clustering_accuracy(y[held], model.predict(X[held]))

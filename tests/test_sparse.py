@@ -250,7 +250,6 @@ def test_bad_entries_are_refused(change, match):
     [
         (GWNTF(2, graph_metric="gradient"), "graph_metric.*sparse"),
         (GWNTF(2, graph_metric=lambda X: X), "graph_metric.*callable with a sparse"),
-        (GWNTF(2, extend_graph=True), "extend_graph"),
         (NCP(2, sample_shape=(4, 3)), "sample_shape"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from sklearn.base import clone
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, fit_many, neighbor_graph
 from gwntf.backends import get_backend
-from gwntf.core import InputError
+from gwntf.core import GraphNotExtendedWarning, InputError
 from gwntf.data import as_data, sources, unfold
 from gwntf.data.blocks import LocalBlocks
 from gwntf.data.dense import DenseBlock
@@ -21,9 +22,12 @@ from gwntf.geometry import features, neighbors
 from gwntf.solver.start import leading_pairs
 from tests.backends import needs_torch
 
+pytestmark = pytest.mark.filterwarnings("ignore::gwntf.core.GraphNotExtendedWarning")
+
 SHAPE = (29, 6, 5)
 FEW = {"max_iter": 6, "tol": 0, "random_state": 0}
 GRID = [None, "grid", "grid"]
+ALL_MODES = ["cosine", "grid", "grid"]
 
 
 def samples(shape=SHAPE, seed=0):
@@ -77,11 +81,11 @@ def never_whole(monkeypatch):
 
 
 MODELS = {
-    "all modes": GWNTF(3, graph_reg=1.0, **FEW),
-    "all modes, reference": GWNTF(3, graph_reg=1.0, engine="numpy", **FEW),
+    "all modes": GWNTF(3, costs=ALL_MODES, graph_reg=1.0, **FEW),
+    "all modes, reference": GWNTF(3, costs=ALL_MODES, graph_reg=1.0, engine="numpy", **FEW),
     "without samples": GWNTF(3, costs=GRID, graph_reg=2.0, inner_iter=3, **FEW),
     "samples alone": GWNTF(3, costs=["euclidean", None, None], graph_reg=0, **FEW),
-    "cold": GWNTF(3, warm_start_memory=0, graph_weight="self-tuning", **FEW),
+    "cold": GWNTF(3, costs=ALL_MODES, warm_start_memory=0, graph_weight="self-tuning", **FEW),
     "euclidean slices": GWNTF(3, costs=[None, "euclidean", "cosine"], sample_norm="l1", graph_reg=0, **FEW),
     "KL": GWNTF(3, costs=[None] * 3, graph_reg=1.0, graph_weight="cosine", **FEW),
     "adaptive": GWNTF(3, transport_max_iter="auto", graph_metric="euclidean", **FEW),
@@ -122,6 +126,14 @@ def assert_same_fit(model, X, given, rtol=1e-9):
     return expected, found
 
 
+def without_extension(model, X):
+    """Fit the same model with its graph ready, so that `transform` has no graph, as that of chunked data."""
+    if getattr(model, "graph_", None) is None:
+        return model
+    metric = {"graph_metric": "cosine", "init": "random"} if model.graph_metric == "auto" else {}
+    return clone(model).set_params(graph=model.graph_, **metric).fit(X)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", MODELS)
 def test_chunked_fit_equals_fit_in_memory(name, kind, tmp_path, never_whole):
@@ -133,6 +145,7 @@ def test_chunked_fit_equals_fit_in_memory(name, kind, tmp_path, never_whole):
 def test_chunked_data_are_embedded_scored_labelled_and_rebuilt_as_in_memory(name, tmp_path, never_whole):
     X, new = samples(), samples((23, 6, 5), seed=1)
     expected, found = assert_same_fit(MODELS[name].set_params(n_clusters=3), X, as_memmap(X, tmp_path))
+    expected = without_extension(expected, X)
     (tmp_path / "new").mkdir()
     given = as_memmap(new, tmp_path / "new")
     for method in ("transform", "reconstruct", "predict", "impute"):
@@ -159,7 +172,8 @@ def test_chunked_fit_equals_fit_in_memory_on_every_engine(name, engine, tmp_path
     X = samples()
     model = clone(MODELS[name]).set_params(engine=engine, dtype="float64")
     expected, found = assert_same_fit(model, X, as_memmap(X, tmp_path))
-    np.testing.assert_allclose(found.transform(as_memmap(X, tmp_path)), expected.transform(X), rtol=1e-9, atol=1e-11)
+    expected = without_extension(expected, X).transform(X)
+    np.testing.assert_allclose(found.transform(as_memmap(X, tmp_path)), expected, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("model", [GWNTF(3, **FEW), NCP(3, **FEW)], ids=["transport", "least squares"])
@@ -349,8 +363,10 @@ def test_data_of_one_block_and_small_ones_are_read_and_taken_as_dense(limit, tmp
     X = samples()
     for kind, make in KINDS.items():
         (tmp_path / kind).mkdir()
-        model = GWNTF(3, graph_reg=1.0, extend_graph=True, **FEW)  # which chunked data do not have
-        np.testing.assert_array_equal(model.fit(make(X, tmp_path / kind)).embedding_, clone(model).fit(X).embedding_)
+        model = GWNTF(3, graph_reg=1.0, **FEW).fit(make(X, tmp_path / kind))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", GraphNotExtendedWarning)  # chunked data would warn
+            np.testing.assert_array_equal(model.transform(X), clone(model).fit(X).transform(X))
 
 
 @pytest.mark.parametrize("name", ["all modes", "SDNMF", "GNMF", "KL"])
@@ -372,7 +388,8 @@ def test_every_function_of_a_block_can_be_pickled(name, tmp_path, monkeypatch):
         pickled(method)
     X = samples()
     expected, found = assert_same_fit(clone(MODELS[name]).set_params(init="nndsvd"), X, as_memmap(X, tmp_path))
-    np.testing.assert_allclose(found.transform(as_memmap(X, tmp_path)), expected.transform(X), rtol=1e-9, atol=1e-11)
+    expected = without_extension(expected, X).transform(X)
+    np.testing.assert_allclose(found.transform(as_memmap(X, tmp_path)), expected, rtol=1e-9, atol=1e-11)
     assert len(sent) >= 6
 
 
@@ -411,8 +428,7 @@ def test_what_chunked_data_do_not_have_is_refused(tmp_path):
     whole = as_memmap(samples(), tmp_path / "whole")
     for model, given, message in (
         (GWNTF(2, costs=GRID, missing="ignore"), holed, "graph"),
-        (GWNTF(2, graph_reg=0, missing="ignore"), holed, r"costs\[0\]"),
-        (GWNTF(2, extend_graph=True), whole, "extend_graph"),
+        (GWNTF(2, costs=["cosine", *GRID[1:]], graph_reg=0, missing="ignore"), holed, r"costs\[0\]"),
         (GWNTF(2, graph_metric=lambda rows: rows), whole, "graph_metric"),
     ):
         with pytest.raises(InputError, match=message):

@@ -77,7 +77,7 @@ def test_tied_samples_come_back_as_they_came_and_labels_as_numpy():
     """Whichever of tensors and NumPy arrays the fit was given, also where the model was pickled in between."""
     X, new = digits(60), load_digits_tensor()[0][60:70]
     tensor, found = torch.from_numpy(X), []
-    for model in (small(extend_graph=True).fit(tensor), small(extend_graph=True, engine="torch").fit(X)):
+    for model in (small().fit(tensor), small(engine="torch").fit(X)):
         model = pickle.loads(pickle.dumps(model))  # noqa: S301
         by_tensor, by_numpy = model.transform(torch.from_numpy(new)), model.transform(new)
         assert isinstance(by_tensor, torch.Tensor)

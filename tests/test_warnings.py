@@ -68,8 +68,8 @@ def test_new_samples_warn_where_many_are_far_from_converged_and_not_for_a_last_d
     falls = []  # of F in the last step, per sample of a sum of squares of one half
     for steps in (19, 20):
         Z = model.set_params(max_iter=steps, tol=0).transform(X)
-        rows = X.reshape(20, -1) / np.linalg.norm(X.reshape(20, -1), axis=1, keepdims=True)
-        falls.append(0.5 * ((rows - Z @ model.components_) ** 2).sum(axis=1))
+        apart = (X.reshape(20, -1) - Z @ model.components_) / np.linalg.norm(X.reshape(20, -1), axis=1, keepdims=True)
+        falls.append(0.5 * (apart**2).sum(axis=1))
     third = np.sort((falls[0] - falls[1]) / 0.5)[-3]  # a tenth of the samples fall by more
     for tol, count in [(third / 10 * 1.01, 0), (third / 10 * 0.99, 1)]:
         with warnings.catch_warnings(record=True) as caught:

@@ -16,7 +16,7 @@ OLD, OTHER = rng.random((20, 5, 4)) + 0.1, rng.random((24, 6, 3)) ** 4 + 0.1
 FEW = {"tol": 0, "random_state": 0}
 
 MODELS = {
-    "costs and graph": GWNTF(3, costs=(None, "cosine", "cosine"), graph_reg=1, extend_graph=True, max_iter=6, **FEW),
+    "costs and graph": GWNTF(3, costs=(None, "cosine", "cosine"), graph_reg=1, max_iter=6, **FEW),
     "start from the graph": GNMF(3, graph_metric="auto", init="graph", max_iter=6, **FEW),
     "pixels": SDNMF(3, max_iter=6, **FEW),
     "counts": SWIFT(3, n_init=2, max_iter=4, **FEW),

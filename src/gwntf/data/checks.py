@@ -31,6 +31,10 @@ class Summary(NamedTuple):
     sparse: bool = False  # Whether entries that are not stored are observed zeros
 
 
+_ROOM = 1 / 16
+"""Part of the range of a number type that the sum of a sample may reach: that of its model may be a little larger."""
+
+
 def check_entries(found: Sequence[Summary], slices: Sequence[slice], missing: str, *, name: str = "X") -> bool:
     """Refuse entries that no fit can use; return whether none is missing."""
     if any(math.isinf(block.smallest) or bool((block.tops == math.inf).any()) for block in found):
@@ -160,13 +164,16 @@ def check_unscaled(dtype: Any, largest: float, mass: float, degrees: tuple[int, 
     raise InputError("X", f"{given}, without sample_norm", f"{allowed}, sample_norm='l2', or {_remedy(info)}")
 
 
-def check_norms(backend: Backend, norms: Array, dtype: np.dtype[Any]) -> Array:
-    """Return norms in the number type of the samples, one for zeros, or refuse those that it does not hold."""
+def check_norms(backend: Backend, norms: Array, dtype: np.dtype[Any], ratio: float) -> Array:
+    """Return norms in the number type of the samples, one for zeros, or refuse samples whose sum it does not hold.
+
+    `ratio` is the largest one that the sum of a sample has to its norm. Embeddings are in the units of these sums.
+    """
     xp = backend.xp
-    largest = float(xp.max(norms))
-    if largest > float(np.finfo(dtype).max):
+    largest = ratio * float(xp.max(norms))
+    if largest > _ROOM * float(np.finfo(dtype).max):
         allowed = "smaller numbers, or dtype='float64' for float32 data"
-        raise InputError("X", f"a sample whose norm {largest:g} is out of range", allowed)
+        raise InputError("X", f"a sample whose entries may sum to {largest:g}, which is out of range", allowed)
     return backend.asarray(xp.where(norms > 0, norms, xp.ones_like(norms)), dtype)
 
 

@@ -130,7 +130,8 @@ class DataTensor:
         if norm is None:
             return self, self.backend.asarray(np.ones(self.shape[0], self.dtype))
         norms = self._concat(self._each("norms", 2 if norm == "l2" else 1))
-        scale = check_norms(self.backend, norms, self.dtype)
+        ratio = math.sqrt(math.prod(self.shape[1:])) if norm == "l2" else 1.0
+        scale = check_norms(self.backend, norms, self.dtype, ratio)
         return replace(self, blocks=self.blocks.prepared(_divided, self.split(scale))), scale
 
     @cached_property
