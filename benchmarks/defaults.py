@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def models(rank: int, ndim: int) -> dict[str, Callable[[], Any]]:
         "scikit-learn's NMF": lambda: NMF(rank, init="nndsvda", max_iter=1000, random_state=0)
     }
     for weight in WEIGHTS:
-        found[f"graph_reg={weight:g}"] = lambda weight=weight: GWNTF(rank, graph_reg=weight, random_state=0)
+        found[f"graph_reg={weight:g}"] = partial(GWNTF, rank, graph_reg=weight, random_state=0)
     costs = ("cosine", *["grid"] * (ndim - 1))
     found["graph_reg=0.1, samples transported"] = lambda: GWNTF(rank, costs=costs, graph_reg=0.1, random_state=0)
     return found

@@ -248,7 +248,7 @@ def rise(case: Case) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = model(case, **(_SETTLED if transported else {})).fit(data(case))
-    curve, embedding = fitted.objective_curve_, np.asarray(fitted.embedding_, np.float64)
+    curve, embedding = fitted.objective_curve_, np.asarray(fitted.factors_[0], np.float64)
     size = embedding.sum() if transported else 0.5 * (embedding**2).sum()
     return float((np.diff(curve) / np.maximum(np.abs(curve[:-1]), size)).max(initial=0.0))
 

@@ -19,6 +19,7 @@ WEIGHTS = (1e4, 1.0)
 """Of the graph: the paper's, where the graph alone decides, and one that leaves the transport its say."""
 KERNELS = {"all pairs": 0.0, "near-far": 0.01}
 OPTIONS: dict[str, Any] = {
+    "costs": ("cosine", "grid", "grid"),
     "update": "multiplicative",
     "tol": 0,
     "transport_max_iter": 5,

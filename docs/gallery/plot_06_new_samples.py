@@ -3,7 +3,7 @@ Samples that come after the fit
 ===============================
 
 A spectral clustering has no place for tomorrow's images. A factorization has: ``transform`` embeds them with the parts that were found, and ``predict``
-gives them the clusters of the fit. With ``extend_graph=True`` every new image is also tied to the training images most like it.
+gives them the clusters of the fit. Every new image is also joined by the graph to the training images most like it.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ from gwntf.plots import principal_plane
 
 X, y = load_digits_tensor()
 train, new = X[:1200], X[1200:1500]
-model = GWNTF.for_clustering(10, extend_graph=True, random_state=0)
+model = GWNTF.for_clustering(10, random_state=0)
 labels = model.fit_predict(train)
 predicted = model.predict(new)
 print(f"accuracy on the training images {clustering_accuracy(y[:1200], labels):.3f}")

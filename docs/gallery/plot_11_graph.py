@@ -17,7 +17,7 @@ X, y = load_digits_tensor()
 X, y = X[:700], y[:700]
 
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
-for ax, weight in zip(axes, (0, 1, 1e4), strict=True):
+for ax, weight in zip(axes, (0, 0.1, 1e4), strict=True):
     model = GWNTF(
         20,
         costs=(None, "grid", "grid"),
