@@ -23,10 +23,23 @@ from gwntf.distances import (
     wasserstein_matrix_distance,
     wasserstein_tensor_distance,
 )
-from gwntf.estimators import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, MiniBatchGWNTF, fit_many, load
-from gwntf.geometry import SeparableCost, neighbor_graph
+from gwntf.estimators import (
+    GNCP,
+    GNMF,
+    GWNTF,
+    NCP,
+    NMF,
+    SDNMF,
+    SWIFT,
+    MiniBatchGWNTF,
+    TensorClustering,
+    TransportOptions,
+    fit_many,
+    load,
+)
+from gwntf.geometry import KNNGraph, SeparableCost
 from gwntf.readers import read_data
-from gwntf.solver import Checkpoint, Iteration
+from gwntf.solver import Checkpoint, Iteration, ProgressBar
 
 __all__ = [
     "GNCP",
@@ -44,15 +57,18 @@ __all__ = [
     "GwntfWarning",
     "InputError",
     "Iteration",
+    "KNNGraph",
     "MiniBatchGWNTF",
     "ModelFileError",
+    "ProgressBar",
     "SeparableCost",
     "Status",
+    "TensorClustering",
+    "TransportOptions",
     "__version__",
     "entropic_wasserstein_distance",
     "fit_many",
     "load",
-    "neighbor_graph",
     "objective",
     "read_data",
     "wasserstein_distance",

@@ -9,4 +9,4 @@ May import `core` only. Start with `protocol`, the interface: an array namespace
 from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, LineForm, NearFarForm, SeparableForm
 from gwntf.backends.interchange import is_foreign, is_tensor, to_host
 from gwntf.backends.protocol import Backend, StackTask, StackTransport
-from gwntf.backends.registry import BACKENDS, PRECISIONS, get_backend
+from gwntf.backends.registry import BACKENDS, get_backend

@@ -9,10 +9,9 @@ from gwntf.backends.protocol import Backend
 from gwntf.core import InputError, MissingLibraryError
 
 BACKENDS = ("auto", "numpy", "cpu", "torch")
-PRECISIONS = ("highest", "high")
 
 
-def get_backend(name: str, *, device: str | None = None, precision: str = "highest", given: Any = None) -> Backend:
+def get_backend(name: str, *, device: str | None = None, given: Any = None) -> Backend:
     """Return the backend of that name.
 
     Parameters
@@ -22,23 +21,17 @@ def get_backend(name: str, *, device: str | None = None, precision: str = "highe
         backend where numba is installed, else the reference.
     device : str, optional
         For torch: "cpu", "cuda" or "cuda:N"; by default that of the data.
-    precision : {"highest", "high"}
-        For torch: whether matrix products on a GPU may use TF32.
     given : object, optional
         The data as the user gave them.
     """
     if name not in BACKENDS:
         raise InputError("engine", repr(name), f"one of {', '.join(map(repr, BACKENDS))}")
-    if precision not in PRECISIONS:
-        raise InputError("precision", repr(precision), f"one of {', '.join(map(repr, PRECISIONS))}")
     if name == "auto" and (device is not None or is_tensor(given) or is_on_device(given)):
         name = "torch"
     if name == "torch":
-        return _torch_backend(device, precision, given)
+        return _torch_backend(device, given)
     if device is not None:
-        raise InputError("device", f"{device!r} with engine={name!r}", "None, or engine='torch' or 'dask'")
-    if precision != "highest":
-        raise InputError("precision", f"{precision!r} with engine={name!r}", "'highest', or a device of torch")
+        raise InputError("device", f"{device!r} with engine={name!r}", "None, or engine='torch'")
     return _host_backend(name)
 
 
@@ -53,7 +46,7 @@ def _host_backend(name: str) -> Backend:
     return CpuBackend()
 
 
-def _torch_backend(device: str | None, precision: str, given: Any) -> Backend:
+def _torch_backend(device: str | None, given: Any) -> Backend:
     if find_spec("torch") is None:
         raise MissingLibraryError("engine='torch' needs torch: pip install torch")
     from gwntf.backends.torch.arrays import as_tensor
@@ -61,4 +54,4 @@ def _torch_backend(device: str | None, precision: str, given: Any) -> Backend:
 
     if device is None:
         device = str(as_tensor(given).device) if is_tensor(given) or is_on_device(given) else "cpu"
-    return TorchBackend(device, precision)
+    return TorchBackend(device)

@@ -21,6 +21,7 @@ from gwntf.data.blocks import Blocks, Kept, Parts
 from gwntf.data.checks import as_real_array, check_layout, check_sample_shape, check_unscaled
 from gwntf.data.inputs import as_data, as_dense_block, masked_to_nan
 from gwntf.data.partition import pieces
+from gwntf.data.sources import find_client
 from gwntf.data.tensor import DataTensor, stacked_alike
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "check_layout",
     "check_sample_shape",
     "check_unscaled",
+    "find_client",
     "fold",
     "khatri_rao",
     "masked_to_nan",

@@ -54,6 +54,15 @@ def is_dask(X: Any) -> bool:
     return _is_of("dask.array", "Array", X)
 
 
+def find_client(X: Any) -> Any:
+    """Return the client whose workers process a Dask array; None for other data, or where no client is in use."""
+    if not is_dask(X) or "distributed" not in sys.modules:
+        return None
+    from gwntf.data.dask.tasks import current_client
+
+    return current_client()
+
+
 def has_sparse_chunks(X: Any) -> bool:
     """Whether this is a Dask array of sparse arrays."""
     return is_dask(X) and is_sparse(X._meta)

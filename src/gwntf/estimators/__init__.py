@@ -1,14 +1,31 @@
-"""The factorizations as scikit-learn estimators.
+"""The factorizations and the clusterer as scikit-learn estimators.
 
-May import `distances`, `solver` and everything below them. Start with `methods` and `gwntf`: each class is put together
-from `parts` (an order, a loss, a graph) over `base`, the parameters and the fit of all factorizations, and `fitted`,
-their methods for new samples. `files` writes and loads models; `sklearn_compat` wraps scikit-learn's private parts.
+May import `distances`, `solver` and everything below them. Start with `matrix` and `tensor`: each class lists its
+parameters and is put together from `parts` (an order, a loss, a graph) over `base`, the fit of all factorizations, and
+`fitted`, their methods for new samples. `clusterer` finds clusters with one of them. `options` are expert options,
+`constraints` says what parameters may be, `files` writes and loads models, `sklearn_compat` wraps private parts of
+scikit-learn.
 """
 
 from gwntf.estimators.base import fit_many
+from gwntf.estimators.clusterer import TensorClustering
 from gwntf.estimators.files import load
-from gwntf.estimators.gwntf import GWNTF
-from gwntf.estimators.methods import GNCP, GNMF, NCP, NMF, SDNMF, SWIFT
+from gwntf.estimators.matrix import GNMF, NMF, SDNMF
 from gwntf.estimators.mini_batch import MiniBatchGWNTF
+from gwntf.estimators.options import TransportOptions
+from gwntf.estimators.tensor import GNCP, GWNTF, NCP, SWIFT
 
-__all__ = ["GNCP", "GNMF", "GWNTF", "NCP", "NMF", "SDNMF", "SWIFT", "MiniBatchGWNTF", "fit_many", "load"]
+__all__ = [
+    "GNCP",
+    "GNMF",
+    "GWNTF",
+    "NCP",
+    "NMF",
+    "SDNMF",
+    "SWIFT",
+    "MiniBatchGWNTF",
+    "TensorClustering",
+    "TransportOptions",
+    "fit_many",
+    "load",
+]

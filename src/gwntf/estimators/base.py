@@ -1,24 +1,20 @@
 """What all factorizations share: their parameters, and the fit; `fitted` has what a fitted one does."""
 
-import numbers
-import os
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Self, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
-from gwntf.backends import PRECISIONS
-from gwntf.clustering import ASSIGN_LABELS, check_clusters
 from gwntf.core import Array, InputError
 from gwntf.data import DataTensor, KruskalRows, as_factors, check_unscaled
-from gwntf.estimators.fitted import Fitted, Training
+from gwntf.estimators.constraints import CONSTRAINTS
+from gwntf.estimators.fitted import Fitted
 from gwntf.estimators.notices import (
     warn_empty_components,
     warn_isolated,
@@ -26,54 +22,38 @@ from gwntf.estimators.notices import (
     warn_status,
     warn_uneven,
 )
-from gwntf.estimators.places import ENGINES, Place
-from gwntf.estimators.records import as_checkpoint, keeper_of
-from gwntf.estimators.sklearn_compat import Interval, StrOptions, count_samples
+from gwntf.estimators.places import Place
+from gwntf.estimators.records import keeper_of
 from gwntf.losses import Loss
-from gwntf.solver import INITS, Callback, Checkpoint, Problem, ProgressBar, Result, Stopping, solve_each
-
-AT_LEAST_ONE = Interval(numbers.Integral, 1, None, closed="left")
-NONNEGATIVE = Interval(numbers.Real, 0, None, closed="left")
+from gwntf.solver import Checkpoint, Problem, Result, Stopping, following, solve_each
 
 
-def parameter(default: Any, *allowed: Any) -> Any:
-    """Return the field of a parameter: its default, and the types and values that scikit-learn accepts for it."""
-    return field(default=default, metadata={"allowed": list(allowed)})
-
-
-@dataclass(eq=False, repr=False)
 class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     """Abstract base of the estimators: a CP model of samples-first data.
 
-    The parameters of an estimator are the fields of its dataclass; a method is put together from this
-    class, an order (`parts.Tensor` or `parts.Matrix`), a loss (`parts.LeastSquares` or `parts.Transport`)
-    and, where it has one, `parts.Graph`.
+    An estimator is put together from this class, an order (`parts.Tensor` or `parts.Matrix`), a loss
+    (`parts.LeastSquares` or `parts.Transport`) and, where it has one, `parts.Graph`; its constructor lists all its
+    parameters.
     """
 
-    n_components: int = parameter(10, AT_LEAST_ONE)
-    _: KW_ONLY
-    sample_norm: str | None = parameter("l2", StrOptions({"l1", "l2"}), None)
-    missing: str = parameter("error", StrOptions({"error", "ignore"}))
-    init: str | Sequence[Any] = parameter("random", StrOptions(set(INITS)), list, tuple)
-    n_init: int = parameter(1, AT_LEAST_ONE)
-    max_iter: int = parameter(1000, AT_LEAST_ONE)
-    tol: float = parameter(1e-4, NONNEGATIVE)
-    n_clusters: int | None = parameter(None, AT_LEAST_ONE, None)
-    assign_labels: str = parameter("kmeans", StrOptions(set(ASSIGN_LABELS)))
-    engine: str = parameter("auto", StrOptions(set(ENGINES)))
-    device: str | None = parameter(None, str, None)
-    dtype: str | None = parameter(None, StrOptions({"float32", "float64"}), None)
-    precision: str = parameter("highest", StrOptions(set(PRECISIONS)))
-    callbacks: Sequence[Callback] | None = parameter(None, list, tuple, None)
-    progress: bool = parameter(False, "boolean")
-    checkpoint: str | os.PathLike[str] | Checkpoint | None = parameter(None, str, os.PathLike, Checkpoint, None)
-    random_state: Any = parameter(None, "random_state")
+    n_components: int
+    alpha: float | tuple[float, float]
+    l1_ratio: float
+    init: Any
+    n_init: int
+    max_iter: int
+    tol: float
+    dtype: str | None
+    callbacks: Sequence[Any] | None
+    random_state: Any
+
+    _own_constraints: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """Types and values of parameters, by name, in place of those of `CONSTRAINTS`."""
 
     @property
     def _parameter_constraints(self) -> dict[str, list[Any]]:
-        """What each parameter may be, where scikit-learn looks for it; a new default keeps what the base allows."""
-        parts = [getattr(part, "__dataclass_fields__", {}) for part in reversed(type(self).__mro__)]
-        return {name: one.metadata["allowed"] for part in parts for name, one in part.items() if one.metadata}
+        """What each parameter may be, where scikit-learn looks for it."""
+        return {name: list(self._own_constraints.get(name, CONSTRAINTS[name])) for name in self.get_params(deep=False)}
 
     # --- what the parts supply ------------------------------------------------------------------------------
 
@@ -147,7 +127,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
         """Fit each of some models that differ only in their random numbers; the problem is built from this one."""
         check_parameters(self)
-        checkpoint = as_checkpoint(self.checkpoint)
+        checkpoint = checkpoint_of(self.callbacks)
         with self._place(X) as place:
             if place.cluster is not None:
                 place.cluster.check()
@@ -155,7 +135,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             keeper = keeper_of(models, checkpoint, problem, scale, self.device)
             stated = {name: value for name, value in vars(self).items() if name not in self.get_params()}
             steps = len(models) * self.n_init * self.max_iter
-            with self._with_progress(steps) as callbacks, keeper.listening():
+            with following(followers(self.callbacks), steps) as callbacks, keeper.listening():
                 rngs = [check_random_state(model.random_state) for model in models]
                 results = solve_each(
                     replace(problem, data=problem.data.on_cluster(place.cluster)),
@@ -206,9 +186,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     def _set_factors(self, factors: Sequence[Array], tensor: DataTensor, scale: Array, X: Any) -> None:
         """Set factors, as arrays of the kind of X, and delete what was computed from others."""
         backend = tensor.backend
-        for name in ("labels_", "components_"):
-            self.__dict__.pop(name, None)
-        self._seen = Training(X)
+        self.__dict__.pop("components_", None)
         self.reconstruction_err_ = tensor.relative_error(KruskalRows(factors))
         self.factors_ = [backend.as_given(factor, X) for factor in factors]
         self.embedding_ = backend.as_given(self._in_units(backend, factors[0], scale), X)
@@ -228,24 +206,6 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         (20, 3)
         """
         return self.fit(X, y, **unknown).embedding_
-
-    def fit_predict(self, X: Any, y: Any = None, **unknown: Any) -> NDArray[np.int_]:
-        """Factorise X and return the cluster labels of its samples, also kept in `labels_`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from gwntf import GNMF
-        >>> X = np.repeat(np.eye(2), 6, axis=0) + 0.01          # two groups of six
-        >>> labels = GNMF(n_components=2, n_neighbors=3, max_iter=50, tol=0, random_state=0).fit_predict(X)
-        >>> len(set(labels[:6])), len(set(labels[6:])), labels[0] == labels[6]
-        (1, 1, np.False_)
-        """
-        check_parameters(self)
-        check_clusters(self._clusters, count_samples(X), self.n_components, self.assign_labels)
-        self.fit(X, y, **unknown)
-        self.labels_ = self._training_labels()
-        return self.labels_
 
     def fit_impute(self, X: Any, y: Any = None, **unknown: Any) -> Array:
         """Factorise X and return it with its missing entries filled in by the fit, graph included.
@@ -282,12 +242,6 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             rows = self._fill(embedding, scale, self._tensor(X, place, reset=False))
             return self._as_frame(backend.as_given(rows, X), X, getattr(X, "columns", None))
 
-    @contextmanager
-    def _with_progress(self, steps: int) -> Iterator[list[Callback]]:
-        """Provide the user's callbacks, and a progress bar of so many steps if wanted."""
-        with ProgressBar(steps) if self.progress else nullcontext() as bar:
-            yield [*(self.callbacks or ()), *([] if bar is None else [bar])]
-
     @property
     def _n_features_out(self) -> int:
         return int(self.embedding_.shape[1])
@@ -302,15 +256,31 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def check_parameters(model: Factorization) -> None:
+def check_parameters(model: Any) -> None:
     """Raise a ValueError unless every parameter of an estimator has a valid type and value, whatever the data."""
     model._validate_params()
-    for name, allowed in model._parameter_constraints.items():
-        if isinstance(getattr(model, name), bool) and "boolean" not in allowed:  # Python takes True for 1
-            raise InputError(name, repr(getattr(model, name)), "a number")
+    for name in model._parameter_constraints:
+        value = getattr(model, name)
+        if isinstance(value, bool) and name in CONSTRAINTS:  # Python takes True for 1
+            raise InputError(name, repr(value), "a number")
     for index, callback in enumerate(model.callbacks or ()):
-        if not callable(callback):
-            raise InputError(f"callbacks[{index}]", type(callback).__name__, "a callable")
+        if not callable(callback) and not isinstance(callback, Checkpoint):
+            raise InputError(f"callbacks[{index}]", type(callback).__name__, "a Checkpoint or a callable")
+
+
+def checkpoint_of(callbacks: Sequence[Any] | None) -> Checkpoint | None:
+    """Return the checkpoint among the callbacks, whose folder must exist."""
+    found = [callback for callback in callbacks or () if isinstance(callback, Checkpoint)]
+    if len(found) > 1:
+        raise InputError("callbacks", f"{len(found)} checkpoints", "at most one")
+    for checkpoint in found:
+        checkpoint.check_folder()
+    return found[0] if found else None
+
+
+def followers(callbacks: Sequence[Any] | None) -> list[Any]:
+    """Return the callbacks that are called after every iteration."""
+    return [callback for callback in callbacks or () if not isinstance(callback, Checkpoint)]
 
 
 Model = TypeVar("Model", bound=Factorization)
@@ -329,7 +299,7 @@ def fit_many(estimator: Model, X: Any, random_states: Sequence[Any]) -> list[Mod
     X : array-like
         Data, as in `fit`.
     random_states : sequence of int, RandomState or None
-        One for each fit; with ``graph_metric="auto"`` the first one also chooses the graph of all. Callbacks see all
+        One for each fit; with a graph metric "auto" the first one also chooses the graph of all. Callbacks see all
         fits, one after the other.
 
     Returns
@@ -352,6 +322,7 @@ def fit_many(estimator: Model, X: Any, random_states: Sequence[Any]) -> list[Mod
     if not models:
         raise InputError("random_states", "none", "at least one")
     for model in models:
-        model.callbacks = estimator.callbacks  # not copies: whoever watches sees all fits, one after the other
+        model.callbacks = estimator.callbacks  # not copies: they follow all fits, one after the other
+        model._clusters = getattr(estimator, "_clusters", None)
     models[0]._fit_each(X, models)
     return models

@@ -6,17 +6,17 @@ from typing import Any
 
 from gwntf.core import InputError, ModelFileError, Status
 from gwntf.estimators.base import Factorization, check_parameters
-from gwntf.estimators.fitted import Training
-from gwntf.estimators.gwntf import GWNTF
-from gwntf.estimators.methods import GNCP, GNMF, NCP, NMF, SDNMF, SWIFT
+from gwntf.estimators.clusterer import TensorClustering
+from gwntf.estimators.matrix import GNMF, NMF, SDNMF
 from gwntf.estimators.mini_batch import MiniBatchGWNTF
 from gwntf.estimators.records import MODEL_RECORDS, SESSION
-from gwntf.geometry import NearFarCost, TrainingSamples, check_cost
+from gwntf.estimators.tensor import GNCP, GWNTF, NCP, SWIFT
+from gwntf.geometry import KNNGraph, NearFarCost, TrainingSamples, check_cost
 from gwntf.io import read_document, write_document
 from gwntf.losses import ObjectiveTerms
 
-KNOWN: dict[str, type[Factorization]] = {
-    cls.__name__: cls for cls in (GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, MiniBatchGWNTF)
+KNOWN: dict[str, type[Any]] = {
+    cls.__name__: cls for cls in (GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, MiniBatchGWNTF, TensorClustering)
 }
 """Estimators that a file may contain."""
 
@@ -41,7 +41,6 @@ OPTIONAL_FIELDS = (
     "costs_",
     "graph_metric_",
     "modularity_",
-    "labels_",
     "feature_names_in_",
     "_training",
     "_means",
@@ -50,25 +49,44 @@ OPTIONAL_FIELDS = (
 """What some have, by their class and parameters."""
 
 
-def write_model(model: Factorization, path: str | os.PathLike[str], training: tuple[Any, Any] | None) -> None:
-    """Write a fitted model; `training` are embedding and labels of its samples for `predict`."""
-    if KNOWN.get(type(model).__name__) is not type(model):
-        raise InputError("model", f"a {type(model).__name__}", f"one of {', '.join(KNOWN)}")
-    own = model.get_params(deep=False)
-    if callable(own.get("graph_metric")):
-        allowed = "a named metric, or `graph=neighbor_graph(X, metric=...)`: functions are not written to files"
-        raise InputError("graph_metric", "a function", allowed)
+def write_model(model: Factorization, path: str | os.PathLike[str]) -> None:
+    """Write a fitted factorization."""
+    write_document(path, "model", _content(model), MODEL_RECORDS)
+
+
+def write_clusterer(clusterer: TensorClustering, path: str | os.PathLike[str], rows: Any) -> None:
+    """Write a fitted clusterer; `rows` are the training samples embedded as new ones."""
     content = {
-        "class": type(model).__name__,
-        "params": {name: value for name, value in own.items() if name not in SESSION},
-        "fitted": {name: vars(model)[name] for name in (*FITTED_FIELDS, *OPTIONAL_FIELDS) if name in vars(model)},
-        "training": training,
+        "class": "TensorClustering",
+        "params": _params(clusterer),
+        "fitted": {"model_": _content(clusterer.model_), "labels_": clusterer.labels_, "_rows": rows},
     }
     write_document(path, "model", content, MODEL_RECORDS)
 
 
-def load(path: str | os.PathLike[str]) -> Factorization:
-    """Load a model that `save` has written.
+def _content(model: Factorization) -> dict[str, Any]:
+    fields = (*FITTED_FIELDS, *OPTIONAL_FIELDS)
+    return {
+        "class": type(model).__name__,
+        "params": _params(model),
+        "fitted": {name: vars(model)[name] for name in fields if name in vars(model)},
+    }
+
+
+def _params(model: Any) -> dict[str, Any]:
+    """Return the parameters that a file has; refuse those that it cannot have."""
+    if KNOWN.get(type(model).__name__) is not type(model):
+        raise InputError("model", f"a {type(model).__name__}", f"one of {', '.join(KNOWN)}")
+    own = model.get_params(deep=False)
+    graph = own.get("graph")
+    if isinstance(graph, KNNGraph) and callable(graph.metric):
+        allowed = "a named metric, or `graph=KNNGraph(metric=...).build(X)`: functions are not written to files"
+        raise InputError("graph.metric", "a function", allowed)
+    return {name: value for name, value in own.items() if name not in SESSION}
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load a model or a clusterer that `save` has written.
 
     Nothing in the file is run. What is damaged in any byte, cut, foreign or of a later format is refused.
 
@@ -80,8 +98,8 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     Returns
     -------
     estimator
-        Of the class and with the parameters of the one that was saved (but for `callbacks`, `progress` and
-        `checkpoint`); what it does with new samples is the same to the bit. Its arrays are NumPy arrays.
+        Of the class and with the parameters of the one that was saved (but for `callbacks`); what it does with new
+        samples is the same to the bit. Its arrays are NumPy arrays.
 
     Raises
     ------
@@ -102,25 +120,38 @@ def load(path: str | os.PathLike[str]) -> Factorization:
     """
     content = read_document(path, "model", MODEL_RECORDS)
     try:
-        return _model(**{"kind" if name == "class" else name: part for name, part in content.items()})
+        return _loaded(content)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise ModelFileError(f"{path} holds no model of this gwntf: {type(error).__name__}: {error}") from error
 
 
-def _model(kind: str, params: dict[str, Any], fitted: dict[str, Any], training: Any) -> Factorization:
+def _loaded(content: dict[str, Any]) -> Any:
+    kind, params, fitted = content["class"], content["params"], content["fitted"]
     model = KNOWN[kind](**params)
     check_parameters(model)
+    if isinstance(model, TensorClustering):
+        return _clusterer(model, **fitted)
     unknown = set(fitted) - {*FITTED_FIELDS, *OPTIONAL_FIELDS}
     if unknown or not set(FITTED_FIELDS) <= set(fitted):
         raise ValueError("other attributes than those of a fitted model")
     _check_fitted(fitted)
     model.__dict__.update(fitted)
-    rows, labels = training or (None, None)
-    shape = model.embedding_.shape
-    if (rows is not None and rows.shape != shape) or (labels is not None and labels.shape != shape[:1]):
-        raise ValueError("training samples of other sizes than the factors")
-    model._seen = Training(None, rows, labels)
     return model
+
+
+def _clusterer(clusterer: TensorClustering, model_: Any, labels_: Any, _rows: Any) -> TensorClustering:
+    model = _loaded(model_)
+    size = len(model.embedding_)
+    fits = [
+        isinstance(model, GWNTF),
+        labels_.shape == (size,) and labels_.dtype.kind == "i",
+        _rows.shape == model.embedding_.shape and _rows.dtype.kind == "f",
+    ]
+    if not all(fits):
+        raise ValueError("labels that do not fit the model")
+    clusterer.set_fitted(model, labels_)
+    clusterer._rows = _rows
+    return clusterer
 
 
 def _check_fitted(fitted: dict[str, Any]) -> None:
@@ -128,7 +159,6 @@ def _check_fitted(fitted: dict[str, Any]) -> None:
     factors, graph = fitted["factors_"], fitted["graph_"]
     sizes, rank = [len(factor) for factor in factors], factors[0].shape[1]
     layout, sample_shape = fitted["_layout"], fitted["sample_shape_"]
-    labels = fitted.get("labels_")
     fits = [
         isinstance(factors, list) and len(factors) > 1 and rank > 0 and min(sizes) > 0,
         all(factor.shape == (size, rank) for factor, size in zip(factors, sizes, strict=True)),
@@ -138,7 +168,6 @@ def _check_fitted(fitted: dict[str, Any]) -> None:
         math.prod(layout) == math.prod(sample_shape) == math.prod(sizes[1:]),
         len(sizes) == 2 or sample_shape == tuple(sizes[1:]),
         graph is None or (graph.format == "csr" and graph.shape == (sizes[0],) * 2),
-        labels is None or (labels.shape == (sizes[0],) and labels.dtype.kind == "i"),
         fitted["sample_scale_"].shape == (sizes[0],) and fitted["objective_curve_"].ndim == 1,
         isinstance(fitted["status_"], Status) and isinstance(fitted["objective_terms_"], ObjectiveTerms),
         isinstance(fitted.get("_training"), TrainingSamples | None),

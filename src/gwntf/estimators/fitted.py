@@ -5,18 +5,15 @@ import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from operator import mul
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gwntf.backends import Backend, is_foreign, to_host
-from gwntf.clustering import assign, check_clusters, nearest_label
+from gwntf.backends import Backend, is_foreign
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.data import DataTensor, KruskalRows, as_data, as_real_array, check_layout, check_unscaled, khatri_rao
 from gwntf.estimators.notices import warn_graph_left_out, warn_new_samples
@@ -28,26 +25,16 @@ from gwntf.losses import Loss
 from gwntf.solver import Stopping, project
 
 
-@dataclass
-class Training:
-    """The training samples as `predict` compares new samples with them; computed when it is first called."""
-
-    given: Any  # the samples as the user gave them, until `rows` is known
-    rows: FloatArray | None = None  # their embedding as new samples, (n_samples, R)
-    labels: NDArray[np.int_] | None = None
-
-
 class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
     """The methods of `base.Factorization` for new samples: embedding, labels, reconstruction, files."""
 
     factors_: list[Array]
     embedding_: Array
     _layout: tuple[int, ...]
-    _seen: Training
 
     def _place(self, given: Any) -> AbstractContextManager[Place]:
         """Return a context manager for the place where these data are processed."""
-        return open_place(self.engine, self.device, self.precision, given)
+        return open_place(self.engine, self.device, given)
 
     def _tensor(self, X: Any, place: Place, *, reset: bool) -> DataTensor:
         """Check X, bring it to the backend or to the workers, and fold its rows."""
@@ -97,37 +84,6 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     def _graph_left_out(self) -> bool:
         """Whether the fit had a graph that cannot be extended to new samples."""
         return False
-
-    def predict(self, X: Any) -> NDArray[np.int_]:
-        """Give new samples the cluster labels of the nearest training samples.
-
-        Each sample takes the label of the training sample whose embedding has the nearest direction, both embedded by
-        `transform`. Labels are those of `fit_predict`; after a plain `fit` they are computed by the first call. Until
-        then the estimator refers to the X of `fit`, which must not change.
-
-        Parameters
-        ----------
-        X : array-like
-            Samples of the shape seen in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from gwntf import NCP
-        >>> X = np.random.default_rng(0).random((20, 4, 5))
-        >>> model = NCP(n_components=3, max_iter=20, tol=0, random_state=0)
-        >>> labels = model.fit_predict(X)
-        >>> bool((model.predict(X) == labels).all())            # training samples keep their own labels
-        True
-        """
-        with self._place(X) as place:
-            embedding = place.backend.to_numpy(self._embed(X, place)[0])
-        labels = self._training_labels()
-        return nearest_label(embedding, self._training_rows(), labels)
 
     def transform(self, X: Any) -> Array:
         """Embed new samples with the other factors fixed.
@@ -237,19 +193,16 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             embedding, scale, tensor = self._embed(X, place)
             return -tensor.relative_error(self._rows(embedding, scale, tensor))
 
-    def save(self, path: str | os.PathLike[str], *, with_predict: bool = True) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that `gwntf.load` reads.
 
-        The format is in `docs/reliability.md`. `callbacks`, `progress` and `checkpoint` are not written, and a function
-        as `graph_metric` is refused. Tensors are written as arrays of the host.
+        The format is in `docs/reliability.md`. `callbacks` are not written, and a function as the metric of a graph is
+        refused. Tensors are written as arrays of the host.
 
         Parameters
         ----------
         path : path
             File to write, usually with the suffix ".gwntf".
-        with_predict : bool, default=True
-            Whether the file can `predict`. The embedding and labels of the training samples that it needs are computed
-            now unless `predict` was called before, which may take as long as the fit.
 
         Examples
         --------
@@ -265,20 +218,11 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
 
         check_is_fitted(self)
         check_target(path)
-        write_model(self, path, self._found_training() if with_predict else None)
+        write_model(self, path)
 
     def _as_frame(self, rows: Array, like: Any, names: Any = None) -> Any:
         """Return samples as a data frame where `set_output` or the input says so and every sample is a row."""
         return as_frame(rows, like, getattr(self, "feature_names_in_", names), self)
-
-    def _found_training(self) -> tuple[FloatArray | None, NDArray[np.int_] | None]:
-        """Embedding and labels of the training samples for a file; None for what is not available."""
-        seen = self._seen
-        rows = None if seen.given is None and seen.rows is None else self._training_rows()
-        try:
-            return rows, self._training_labels()
-        except InputError:  # the labels are impossible for this embedding, and `predict` will raise the same error
-            return rows, None
 
     def _model(self, backend: Backend, embedding: Array) -> Array:
         """Return the model of embedded samples, in the wider of the two number types and in the layout of X."""
@@ -310,6 +254,12 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             warn_new_samples(far / len(embedding), self.max_iter)
         return embedding, scale, raw
 
+    def _rows_as_new(self, X: Any) -> FloatArray:
+        """Embed samples as new ones, in normalised scale, on the host and without a warning."""
+        check_is_fitted(self)
+        with self._place(X) as place:
+            return place.backend.to_numpy(self._project(self._tensor(X, place, reset=False))[0])
+
     def _project(self, raw: DataTensor) -> tuple[Array, Array, int]:
         """Embedding and scale of samples as new ones, and how many are far from converged."""
         tensor, scale = raw.normalised(self.sample_norm)
@@ -329,32 +279,6 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             masses = column_masses(backend, factors, backend.dtype(factors[0]))
             rows = khatri_rao(factors) / backend.xp.where(masses > 0, masses, backend.xp.ones_like(masses))
             return backend.as_given(rows.T, self.embedding_)
-
-    @property
-    def _clusters(self) -> int:
-        return int(self.n_components if self.n_clusters is None else self.n_clusters)
-
-    def _training_labels(self) -> NDArray[np.int_]:
-        """Label the training samples, once."""
-        if self._seen.labels is None:
-            n_samples, rank = self.embedding_.shape
-            check_clusters(self._clusters, n_samples, rank, self.assign_labels)
-            self._seen.labels = self._assign_labels()
-        return self._seen.labels
-
-    def _assign_labels(self) -> NDArray[np.int_]:
-        return assign(to_host(self.factors_[0]), self._clusters, self.assign_labels, self.random_state)
-
-    def _training_rows(self) -> FloatArray:
-        """Embed the training samples as new ones, once."""
-        seen = self._seen
-        if seen.rows is None and seen.given is None:
-            raise InputError("X", "a model saved with `with_predict=False`", "one saved with True to predict")
-        if seen.rows is None:
-            with self._place(seen.given) as place:
-                raw = self._tensor(seen.given, place, reset=False)
-                seen.rows, seen.given = place.backend.to_numpy(self._project(raw)[0]), None
-        return seen.rows
 
 
 def column_masses(backend: Backend, factors: Sequence[Array], dtype: Any) -> Array:

@@ -1,9 +1,7 @@
 """MiniBatchGWNTF: the factors that samples share, learnt from one batch of samples after the other."""
 
-import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -11,21 +9,20 @@ from sklearn.utils import check_random_state, indexable
 
 from gwntf.core import FloatArray, InputError, Status
 from gwntf.data import DataTensor, as_factors, pieces
-from gwntf.estimators.base import AT_LEAST_ONE, check_parameters, parameter
+from gwntf.estimators.base import check_parameters
+from gwntf.estimators.constraints import NO_GRAPH_INIT
 from gwntf.estimators.notices import warn, warn_empty_components, warn_samples_last
+from gwntf.estimators.options import TransportOptions
 from gwntf.estimators.parts import PerModeTransport
 from gwntf.estimators.places import Place
 from gwntf.estimators.sklearn_compat import (
-    Interval,
-    Options,
-    StrOptions,
     count_samples,
     in_cross_validation,
     take_samples,
 )
 from gwntf.geometry import CostSpec
 from gwntf.losses import ObjectiveTerms
-from gwntf.solver import Callback, Iteration, Problem, Steps, Stopping, project, start_factors
+from gwntf.solver import Callback, Checkpoint, Iteration, Problem, Steps, Stopping, following, project, start_factors
 
 _DECAY = 0.6
 """Power by which the weight of a new batch falls; averages converge for powers above one half and up to one."""
@@ -34,7 +31,6 @@ _EMBEDDING = 3  # steps that a batch takes alone, before the shared factors move
 _FLOOR = 1e-10  # part of a column's largest entry below which no entry falls: what was never seen may still come
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class MiniBatchGWNTF(PerModeTransport):
     r"""Wasserstein nonnegative tensor factorization from batches, for streams and for data larger than memory.
 
@@ -51,27 +47,54 @@ class MiniBatchGWNTF(PerModeTransport):
     Parameters
     ----------
     n_components : int, default=10
-        Rank.
+        Number of components (the rank of the model).
+    costs : "auto" or sequence, default="auto"
+        As for `GWNTF`, with None for the samples; "auto" is "grid" on every other axis. Costs between slices of the
+        data are those of the first batch.
+    reg : float, default=0.01
+        Weight of the entropy, in the units of the costs.
+    reg_m : float or pair of floats, default=1.0
+        Weight of the relaxed marginals: creating or destroying a unit of mass costs about this much. A pair gives the
+        weights for the data and for the model; that of the data may be ``inf`` (exact marginal).
+    sample_shape : tuple of int, optional
+        Shape into which each row of a 2-D X is folded, for example (28, 28).
+    sample_norm : {"l2", "l1"} or None, default="l2"
+        Norm by which every sample is divided before the fit, so that all count alike.
+    missing : {"error", "ignore"}, default="error"
+        Whether NaN, or the mask of a masked array, raises an error or marks entries that were not observed.
+    init : {"random", "nndsvd"} or list of arrays, default="random"
+        Initial shared factors; "nndsvd" computes them from the first batch. Of a list the first array is not used.
     batch_size : int, default=1024
-        Samples of a batch of `fit`.
+        Number of samples of a batch of `fit`.
     batch_iter : int, default=10
-        Iterations on a batch; `transform` takes `max_iter`.
+        Number of iterations on a batch.
     max_epochs : int, default=10
-        Times that `fit` goes through the data, at most; it ends when F, summed over the batches as they came, falls by
-        no more than `tol` of its size.
+        Maximum number of passes of `fit` over the data; it ends when the objective, summed over the batches as they
+        came, falls by no more than `tol` of its size.
     forget_factor : float in (0, 1], default=0.7
         Largest weight of the old mean when a batch is added: about the last ``1 / (1 - forget_factor)`` batches count.
         Use less for a stream that changes; 1 averages over all batches.
-    costs : "auto" or sequence, default="auto"
-        As for `GWNTF`, None for the samples; "auto" is "grid" on every other mode. Costs between slices of the data are
-        those of the first batch.
-    init : {"random", "nndsvd"} or list of arrays, default="random"
-        Start of the shared factors; "nndsvd" has it from the first batch. Of a list the first array is not used.
-    sample_shape, reg, reg_m_data, reg_m_model, transport_max_iter, transport_tol
-        As for `GWNTF`.
-    **others
-        As for `NMF`; callbacks are called after every batch, with its number and its F. There is no `checkpoint`: save
-        and load the model between calls of `partial_fit`.
+    max_iter : int, default=1000
+        Maximum number of iterations of `transform`.
+    tol : float, default=1e-4
+        The fit stops when the objective falls by at most ``tol`` times the larger of its size and that of the data. 0
+        runs `max_iter` iterations.
+    transport : TransportOptions, optional
+        Expert options of the transport solver.
+    engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
+        Library for the computations: "cpu" is compiled code on all cores, "numpy" the slow reference, "torch" runs on a
+        GPU or on tensors. "auto" is "torch" for tensors and where a `device` is given, else "cpu" where numba is
+        installed. A Dask array is processed by the workers of the current `distributed.Client`, if there is one.
+    device : str, optional
+        Device of torch: "cuda", "cuda:1" or "cpu". By default that of a tensor X.
+    dtype : {"float32", "float64"}, optional
+        Number type of the computations; by default that of X, and float32 on torch.
+    callbacks : list, optional
+        Objects that follow the fit: a `ProgressBar`, or functions, which are called with an `Iteration` after every
+        batch and end the fit by returning True. To continue later, save and load the model between calls of
+        `partial_fit`.
+    random_state : int, RandomState or None, default=None
+        Seed of the random initial factors and of the order of the samples.
 
     Attributes
     ----------
@@ -98,13 +121,53 @@ class MiniBatchGWNTF(PerModeTransport):
     (3, (5, 10))
     """
 
-    batch_size: int = parameter(1024, AT_LEAST_ONE)
-    batch_iter: int = parameter(10, AT_LEAST_ONE)
-    max_epochs: int = parameter(10, AT_LEAST_ONE)
-    forget_factor: float = parameter(0.7, Interval(numbers.Real, 0, 1, closed="right"))
-    n_init: int = parameter(1, Options(numbers.Integral, {1}))
-    checkpoint: None = parameter(None, None)
-    update: str = parameter("mm", StrOptions({"mm"}))
+    _own_constraints: ClassVar = {"init": NO_GRAPH_INIT}
+    alpha, l1_ratio, n_init = 0.0, 0.0, 1  # parameters that other estimators have
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        costs: str | Sequence[CostSpec] = "auto",
+        reg: float = 0.01,
+        reg_m: float | tuple[float, float] = 1.0,
+        sample_shape: Sequence[int] | None = None,
+        sample_norm: str | None = "l2",
+        missing: str = "error",
+        init: str | Sequence[Any] = "random",
+        batch_size: int = 1024,
+        batch_iter: int = 10,
+        max_epochs: int = 10,
+        forget_factor: float = 0.7,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        transport: TransportOptions | None = None,
+        engine: str = "auto",
+        device: str | None = None,
+        dtype: str | None = None,
+        callbacks: Sequence[Any] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.costs = costs
+        self.reg = reg
+        self.reg_m = reg_m
+        self.sample_shape = sample_shape
+        self.sample_norm = sample_norm
+        self.missing = missing
+        self.init = init
+        self.batch_size = batch_size
+        self.batch_iter = batch_iter
+        self.max_epochs = max_epochs
+        self.forget_factor = forget_factor
+        self.max_iter = max_iter
+        self.tol = tol
+        self.transport = transport
+        self.engine = engine
+        self.device = device
+        self.dtype = dtype
+        self.callbacks = callbacks
+        self.random_state = random_state
 
     def partial_fit(self, X: Any, y: Any = None, **unknown: Any) -> Self:  # noqa: ARG002
         """Learn from one batch.
@@ -132,10 +195,19 @@ class MiniBatchGWNTF(PerModeTransport):
         (2, 20)
         """
         self._refuse(unknown)
-        check_parameters(self)
+        self._check()
         with self._replaced(refit=False) as model:
             model._fit_batch(X)
         return self
+
+    def _check(self) -> None:
+        """Check the parameters, whatever the data."""
+        check_parameters(self)
+        if any(isinstance(callback, Checkpoint) for callback in self.callbacks or ()):
+            given, allowed = "a Checkpoint", "other callbacks: save the model between calls of `partial_fit`"
+            raise InputError("callbacks", given, allowed)
+        if self._options().update != "mm":
+            raise InputError("transport.update", repr(self._options().update), "'mm' for batches")
 
     def _fit_batch(self, X: Any) -> None:
         """Learn from one batch, and set the fitted attributes."""
@@ -149,10 +221,10 @@ class MiniBatchGWNTF(PerModeTransport):
         self.n_iter_, self.status_ = self.n_batches_, Status.STOPPED
 
     def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
-        check_parameters(self)
+        self._check()
         warn_samples_last(getattr(X, "shape", ()))
         steps = self.max_epochs * -(-count_samples(X) // self.batch_size)
-        with self._with_progress(len(models) * steps) as callbacks:
+        with following(self.callbacks or (), len(models) * steps) as callbacks:
             for model in models:
                 model._fit_batches(X, callbacks)
 
@@ -217,8 +289,8 @@ class MiniBatchGWNTF(PerModeTransport):
         self.n_batches_ = 0
         return tensor, scale
 
-    def _check_loss(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
-        checked = super()._check_loss(shape)
+    def _check_costs(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
+        checked = super()._check_costs(shape)
         if checked[0] is not None:
             raise InputError("costs", "a cost between samples", "None for the samples: no batch has all of them")
         return checked

@@ -1,27 +1,24 @@
-"""The parts that methods are put together from: an order, a loss, a graph."""
+"""The parts that estimators are put together from: an order, a loss, a graph."""
 
 import math
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from sklearn.base import clone
 
 from gwntf import losses
-from gwntf.clustering import choose_graph, clearest, cut, start_from_cut
+from gwntf.clustering import choose_graph, cut, start_from_cut
 from gwntf.core import InputError, Relaxation
 from gwntf.data import DataTensor, check_sample_shape
-from gwntf.estimators.base import AT_LEAST_ONE, NONNEGATIVE, Factorization, parameter
-from gwntf.estimators.notices import warn_all_pairs, warn_graph_parts
-from gwntf.estimators.sklearn_compat import Interval, StrOptions
+from gwntf.estimators.base import Factorization
+from gwntf.estimators.notices import warn_all_pairs
+from gwntf.estimators.options import TransportOptions
 from gwntf.geometry import (
-    GRAPH_METRICS,
-    GRAPH_WEIGHTS,
     CostSpec,
-    GraphMetric,
+    KNNGraph,
     SeparableCost,
     Ties,
     TrainingSamples,
@@ -31,11 +28,9 @@ from gwntf.geometry import (
     neighbor_graph,
 )
 from gwntf.geometry.costs import COMPARED_COSTS, PAIRS_LIMIT
-from gwntf.losses import UPDATES, Loss, SimplexLoss, transport_loss
-from gwntf.solver import INITS, resolve_long_costs, with_mass_of
+from gwntf.losses import Loss, SimplexLoss, transport_loss
+from gwntf.solver import resolve_long_costs, with_mass_of
 from gwntf.transport import TransportLimits
-
-POSITIVE = Interval(numbers.Real, 0, None, closed="neither")
 
 _MAX_SCALINGS = 16  # scalings of a transport at most where they adapt
 
@@ -43,11 +38,10 @@ _CUT_SEED = 0
 """Of the spectral clustering from which fits may start: the same for all fits, whatever their own random numbers."""
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Tensor(Factorization):
     """Order: samples keep their axes; the rows of a 2-D X are folded to `sample_shape`."""
 
-    sample_shape: tuple[int, ...] | None = parameter(None, tuple, list, None)
+    sample_shape: Sequence[int] | None
 
     def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
         if self.sample_shape is not None:
@@ -55,7 +49,6 @@ class Tensor(Factorization):
         return data, data.shape[1:]
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Matrix(Factorization):
     """Order: every sample is one row, whatever its axes."""
 
@@ -63,9 +56,8 @@ class Matrix(Factorization):
         return data.reshape((math.prod(data.shape[1:]),)), data.shape[1:]
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class FixedLoss(Factorization):
-    """Loss: one without parameters of its own, the same for new samples; `loss` of the class says which."""
+    """Loss without parameters, the same for new samples; `loss` of the class says which."""
 
     loss: ClassVar[Loss]
 
@@ -80,126 +72,160 @@ class FixedLoss(Factorization):
         return self.loss
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class LeastSquares(FixedLoss):
     """Loss: 1/2 |X - X^|^2."""
 
     loss = losses.LeastSquares()
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Transport(Factorization):
-    """Loss: entropic transport with relaxed marginals along the modes that have a cost."""
+    """Loss: entropic transport with relaxed marginals along the axes that have a cost."""
 
-    reg: float = parameter(0.01, POSITIVE)
-    reg_m_data: float = parameter(1.0, Interval(numbers.Real, 0, None, closed="right"))
-    reg_m_model: float = parameter(1.0, POSITIVE)
-    update: str = parameter("mm", StrOptions(set(UPDATES)))
-    inner_iter: int = parameter(1, AT_LEAST_ONE)
-    transport_max_iter: int | str = parameter(10, AT_LEAST_ONE, StrOptions({"auto"}))
-    transport_tol: float = parameter(1e-6, NONNEGATIVE)
-    kernel_tol: float = parameter(0.02, Interval(numbers.Real, 0, 1, closed="left"))
-    warm_start_memory: float = parameter(2.0**29, Interval(numbers.Real, 0, None, closed="both"))
+    reg: float
+    reg_m: float | tuple[float, float]
+    transport: TransportOptions | None
+
+    def _relaxation(self) -> Relaxation:
+        given: Any = self.reg_m
+        pair = (given, given) if isinstance(given, numbers.Real) else given
+        if len(pair) != 2:
+            raise InputError("reg_m", repr(given), "a positive number, or a pair of them for data and model")
+        return Relaxation(self.reg, *pair)
+
+    def _options(self) -> TransportOptions:
+        options = TransportOptions() if self.transport is None else self.transport
+        options.check()
+        return options
+
+    def _check_loss(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
+        self._relaxation()
+        self._options()
+        return self._check_costs(shape)
+
+    def _check_costs(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
+        raise NotImplementedError
 
     def _loss(self, checked: tuple[CostSpec, ...], tensor: DataTensor) -> Loss:
-        relaxation = Relaxation(self.reg, self.reg_m_data, self.reg_m_model)
-        self.costs_ = resolve_long_costs(checked, tensor, relaxation, self.kernel_tol)
+        tol = self._options().kernel_tol
+        self.costs_ = resolve_long_costs(checked, tensor, self._relaxation(), tol)
         for mode, (spec, cost) in enumerate(zip(checked, self.costs_, strict=True)):
-            near_far = isinstance(spec, str) and spec in COMPARED_COSTS and self.kernel_tol > 0
+            near_far = isinstance(spec, str) and spec in COMPARED_COSTS and tol > 0
             if near_far and isinstance(cost, np.ndarray) and len(cost) > PAIRS_LIMIT:
-                warn_all_pairs(mode, len(cost), self.kernel_tol)
+                warn_all_pairs(mode, len(cost), tol)
         return self._transport_loss()
 
     def _loss_of_new_samples(self) -> SimplexLoss:
         return self._transport_loss().for_new_samples()
 
     def _transport_loss(self) -> SimplexLoss:
-        adaptive = self.transport_max_iter == "auto"
+        options = self._options()
+        adaptive = options.max_iter == "auto"
         return transport_loss(
             self.costs_,
-            Relaxation(self.reg, self.reg_m_data, self.reg_m_model),
-            TransportLimits(_MAX_SCALINGS if adaptive else int(self.transport_max_iter), self.transport_tol),
-            update=self.update,
-            inner_iter=self.inner_iter,
-            warm_limit=self.warm_start_memory,
+            self._relaxation(),
+            TransportLimits(_MAX_SCALINGS if adaptive else int(options.max_iter), options.tol),
+            update=options.update,
+            inner_iter=options.inner_iter,
+            warm_limit=options.warm_start_memory,
             adaptive=adaptive,
         )
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class PerModeTransport(Tensor, Transport):
     """A Wasserstein loss with one cost per axis."""
 
-    costs: str | Sequence[CostSpec] = parameter("auto", StrOptions({"auto"}), list, tuple)
+    costs: str | Sequence[CostSpec]
 
-    def _check_loss(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
+    def _check_costs(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
         return check_costs(self._default_costs(shape) if self.costs == "auto" else self.costs, shape)
 
     def _default_costs(self, shape: tuple[int, ...]) -> Any:  # noqa: ARG002
         return "auto"
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class PixelTransport(Matrix, Transport):
     """A Wasserstein loss with one cost between all entries of a sample; samples are not transported."""
 
-    cost: CostSpec = "grid"
-    sample_shape: tuple[int, ...] | None = parameter(None, tuple, list, None)
+    cost: CostSpec
+    sample_shape: Sequence[int] | None
 
     def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
         if self.sample_shape is None:
             return super()._fold(data)
         return data, check_sample_shape(self.sample_shape, data.shape)
 
-    def _check_loss(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
+    def _check_costs(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
         cost = self.cost
         if isinstance(cost, str) and cost in ("grid", "grid2"):
             cost = SeparableCost.on_grid(self.sample_shape_, power=1 if cost == "grid" else 2)
         return None, check_cost(cost, shape[1], "cost")
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Graph(Factorization):
     """A penalty that draws the embeddings of neighbouring samples together."""
 
-    graph_reg: float = parameter(0.1, NONNEGATIVE)
-    n_neighbors: int = parameter(5, AT_LEAST_ONE)
-    graph_weight: str = parameter("binary", StrOptions(set(GRAPH_WEIGHTS)))
-    graph_metric: GraphMetric = parameter("cosine", StrOptions({*GRAPH_METRICS, "auto"}), callable)
-    graph: Any = None
-    init: str | Sequence[Any] = parameter("random", StrOptions({*INITS, "graph"}), list, tuple)
-    refine_labels: bool = parameter(False, "boolean")
+    graph: Any
+    graph_reg: float
+    init: Any
+
+    _clusters: int | None = None
+    """Number of clusters that ``metric="auto"`` and ``init="graph"`` look for; `n_components` by default."""
 
     @property
     def _degrees(self) -> tuple[int, int]:
         low, high = super()._degrees
-        return low, 2 if self.graph_reg > 0 else high
+        return low, 2 if self.graph_reg > 0 and self.graph is not None else high
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; those of the graph are nested, also where it is "knn"."""
+        params: dict[str, Any] = super().get_params(deep)
+        if deep and isinstance(self.graph, str) and self.graph == "knn":
+            params |= {f"graph__{name}": value for name, value in KNNGraph().get_params().items()}
+        return params
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters; one of the graph turns "knn" into a `KNNGraph`."""
+        nested = any(name.startswith("graph__") for name in params)
+        if nested and "graph" not in params and isinstance(self.graph, str) and self.graph == "knn":
+            self.graph = KNNGraph()
+        return super().set_params(**params)
+
+    def _rule(self) -> KNNGraph | None:
+        """Return the rule of a graph that is to be built."""
+        if self.graph_reg == 0 and self.init != "graph":
+            return None
+        if isinstance(self.graph, str):
+            return KNNGraph()
+        return self.graph if isinstance(self.graph, KNNGraph) else None
 
     def _check_graph(self, n_samples: int) -> csr_array | None:
-        if self.init == "graph":
-            if self.graph is None and self.graph_reg == 0:
-                raise InputError("init", "'graph' without a graph", "a graph, or another start")
+        if isinstance(self.init, str) and self.init == "graph":
+            if self.graph is None:
+                raise InputError("init", "'graph' with graph=None", "a graph, or another start")
             if self.n_init > 1:
                 raise InputError("n_init", repr(self.n_init), "1 with init='graph'")
-        if self.graph is None:
-            return None
-        return check_graph(self.graph, n_samples)
+        rule = self._rule()
+        if rule is not None:
+            rule.check()
+        ready = self.graph is not None and not isinstance(self.graph, str | KNNGraph)
+        return check_graph(self.graph, n_samples) if ready else None
 
     def _build_graph(self, given: csr_array | None, tensor: DataTensor) -> tuple[csr_array | None, float]:
         self._training: TrainingSamples | None = None
-        if given is not None or self.graph_reg == 0:
+        rule = self._rule()
+        if rule is None:
             return given, self.graph_reg
         samples = tensor.reshape(self.sample_shape_)
-        metric = self.graph_metric
-        if metric == "auto":
+        if rule.metric == "auto":
+            clusters = self._clusters or self.n_components
             self.graph_metric_, graph, self.modularity_ = choose_graph(
-                samples, self.n_neighbors, self.graph_weight, self._clusters, self.random_state
+                samples, rule.n_neighbors, rule.weight, clusters, self.random_state
             )
-            metric = self.graph_metric_
+            rule = clone(rule).set_params(metric=self.graph_metric_)
         else:
-            graph = neighbor_graph(samples, self.n_neighbors, weight=self.graph_weight, metric=metric)
-        if samples.in_memory:
-            self._training = TrainingSamples(samples, self.n_neighbors, self.graph_weight, metric)
+            graph = neighbor_graph(samples, rule.n_neighbors, weight=rule.weight, metric=rule.metric)
+        if samples.in_memory and self.graph_reg > 0:
+            self._training = TrainingSamples(samples, clone(rule))
         return graph, self.graph_reg
 
     def _ties(self, tensor: DataTensor) -> Ties | None:
@@ -212,19 +238,11 @@ class Graph(Factorization):
         return self.graph_ is not None and self.graph_reg > 0 and self._training is None
 
     def _prepare_start(self, tensor: DataTensor) -> None:
-        if self.init == "graph":
+        if isinstance(self.init, str) and self.init == "graph":
             graph = csr_array((tensor.shape[0],) * 2) if self.graph_ is None else self.graph_
-            self._cut = cut(graph, self._clusters, _CUT_SEED)
+            self._cut = cut(graph, self._clusters or self.n_components, _CUT_SEED)
 
     def _start(self, tensor: DataTensor, rng: np.random.RandomState) -> Any:
-        if self.init != "graph":
+        if not isinstance(self.init, str) or self.init != "graph":
             return self.init
         return with_mass_of(tensor, start_from_cut(self._cut, tensor.shape, self.n_components, rng))
-
-    def _assign_labels(self) -> NDArray[np.int_]:
-        if self.graph_ is not None and self.graph_reg > 0:
-            warn_graph_parts(self.graph_, self._clusters)
-        labels = super()._assign_labels()
-        if not self.refine_labels or self.graph_ is None:
-            return labels
-        return clearest(self.graph_, labels, self._clusters, self.random_state)

@@ -1,15 +1,14 @@
-"""Where an estimator computes: a backend of this process, and a Dask cluster for engine="dask"."""
+"""Where an estimator computes: a backend of this process, and a Dask cluster for Dask arrays."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from gwntf.backends import BACKENDS, Backend, get_backend
-from gwntf.core import InputError, MissingLibraryError
+from gwntf.data import find_client
 
-ENGINES = (*BACKENDS, "dask")
-"""What the parameter `engine` may be: a backend, or "dask" to keep data on the workers of a cluster."""
+ENGINES = BACKENDS
+"""What the parameter `engine` may be."""
 
 
 class Place(NamedTuple):
@@ -21,21 +20,17 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def open_place(engine: str, device: str | None, precision: str, given: Any) -> Iterator[Place]:
+def open_place(engine: str, device: str | None, given: Any) -> Iterator[Place]:
     """Provide the place for some data; nothing is left on a cluster when the block ends, however it does."""
-    if engine != "dask":
-        backend = get_backend(engine, device=device, precision=precision, given=given)
+    client = find_client(given)
+    if client is None:
+        backend = get_backend(engine, device=device, given=given)
         with backend.session(given):
             yield Place(backend, backend.default_dtype)
         return
-    missing = [name for name in ("distributed", "numba") if find_spec(name) is None]
-    if missing:
-        raise MissingLibraryError(f"engine='dask' needs {missing[0]}: pip install 'gwntf[dask]'")
-    if device is None and precision != "highest":
-        raise InputError("precision", f"{precision!r} with engine='dask'", "'highest', or a device of torch")
     from gwntf.data.dask import Cluster
 
-    cluster = Cluster(device, precision)
+    cluster = Cluster(client, engine, device)
     try:
         yield Place(cluster.backend, None if device is None else "float32", cluster)
     finally:

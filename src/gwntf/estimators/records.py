@@ -8,12 +8,13 @@ import numpy as np
 from gwntf._version import __version__
 from gwntf.core import Array
 from gwntf.estimators.notices import warn_checkpoint
-from gwntf.geometry import NearFarCost, SeparableCost, TrainingSamples
+from gwntf.estimators.options import TransportOptions
+from gwntf.geometry import KNNGraph, NearFarCost, SeparableCost, TrainingSamples
 from gwntf.io import Record, Records, fingerprint
 from gwntf.solver import LAYOUT, RECORDS, Checkpoint, Keeper, Problem
 
-SESSION = ("callbacks", "progress", "checkpoint")
-"""Parameters that belong to a session and not to a model: they are not written, and a loaded model has the defaults."""
+SESSION = ("callbacks",)
+"""Parameters that are not written to files; a loaded model has their defaults."""
 
 _NEAR_FAR = ("order", "bounds", "half", "near", "error")
 
@@ -32,21 +33,21 @@ def _near_far(order: Any, bounds: Any, half: Any, near: Any, error: float) -> Ne
     return NearFarCost(order, bounds, half, near, error)
 
 
+def _rule(**params: Any) -> KNNGraph:
+    rule = KNNGraph(**params)
+    rule.check()
+    return rule
+
+
 MODEL_RECORDS: Records = {
     **RECORDS,
     "NearFarCost": Record(NearFarCost, lambda cost: {name: getattr(cost, name) for name in _NEAR_FAR}, _near_far),
     "SeparableCost": Record(SeparableCost, lambda cost: {"axes": cost.axes}, SeparableCost),
+    "KNNGraph": Record(KNNGraph, lambda rule: rule.get_params(deep=False), _rule),
+    "TransportOptions": Record(TransportOptions, lambda options: options.get_params(deep=False), TransportOptions),
     "TrainingSamples": Record(TrainingSamples, lambda samples: samples.parts, TrainingSamples.from_parts),
 }
 """By their names in files."""
-
-
-def as_checkpoint(given: Any) -> Checkpoint | None:
-    """Return the checkpoint of the parameter, whose folder must exist."""
-    checkpoint = given if isinstance(given, Checkpoint | None) else Checkpoint(given)
-    if checkpoint is not None:
-        checkpoint.check_folder()
-    return checkpoint
 
 
 def keeper_of(
@@ -59,7 +60,7 @@ def keeper_of(
     own = {
         name: value
         for name, value in first.get_params(deep=False).items()
-        if name not in (*SESSION, "random_state") and not callable(value)  # what a metric finds is in the graph
+        if name not in (*SESSION, "random_state", "graph")  # the graph itself is compared
     }
     facts = {
         "library": (__version__, LAYOUT),

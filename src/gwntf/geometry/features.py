@@ -94,9 +94,9 @@ def check_metric(tensor: DataTensor, metric: GraphMetric) -> None:
         raise InputError("graph", "None with entries missing from chunked data", "a ready graph, or graph_reg=0")
     if (tensor.sparse or not tensor.complete) and (callable(metric) or metric not in ("cosine", "euclidean")):
         why = "a sparse tensor" if tensor.sparse else "missing entries"
-        raise InputError("graph_metric", f"{given} with {why}", "'cosine' or 'euclidean'")
+        raise InputError("metric", f"{given} with {why}", "'cosine' or 'euclidean'")
     if callable(metric) and not tensor.in_memory:
-        raise InputError("graph_metric", "a callable with chunked data", "a named metric")
+        raise InputError("metric", "a callable with chunked data", "a named metric")
 
 
 def _edges(samples: FloatArray) -> FloatArray:
@@ -155,8 +155,8 @@ def _cumulative(samples: FloatArray) -> FloatArray:
 
 
 def _called(metric: Callable[[FloatArray], Any], samples: FloatArray) -> FloatArray:
-    rows = as_real_array(metric(samples), "graph_metric(X)").astype(np.float64)
+    rows = as_real_array(metric(samples), "metric(X)").astype(np.float64)
     if rows.ndim < 2 or len(rows) != len(samples) or not np.isfinite(rows).all():
         allowed = f"{len(samples)} rows of finite numbers, one per sample"
-        raise InputError("graph_metric", f"a function that returned shape {rows.shape}", allowed)
+        raise InputError("metric", f"a function that returned shape {rows.shape}", allowed)
     return rows.reshape(len(rows), -1)

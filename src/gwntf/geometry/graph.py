@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,8 @@ from sklearn.preprocessing import normalize
 
 from gwntf.backends import Backend
 from gwntf.core import Array, FloatArray, InputError
-from gwntf.data import Block, DataTensor, as_data, as_real_array, pieces, stacked_alike
-from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, check_metric, sample_features
+from gwntf.data import Block, DataTensor, as_real_array, pieces, stacked_alike
+from gwntf.geometry.features import GraphMetric, check_metric, sample_features
 from gwntf.geometry.neighbors import NOISE, ObservedRows, near_one, nearest_rows, nearest_shared, row_length
 
 GRAPH_WEIGHTS = ("binary", "cosine", "self-tuning")
@@ -72,44 +71,9 @@ def cut_graph(
 
 
 def neighbor_graph(
-    X: Any, n_neighbors: int = 5, *, weight: str = "binary", metric: GraphMetric = "cosine", missing: str = "error"
+    tensor: DataTensor, n_neighbors: int = 5, *, weight: str = "binary", metric: GraphMetric = "cosine"
 ) -> csr_array:
-    """Join every sample to its nearest others and symmetrise by the maximum.
-
-    The graph that the estimators build; made beforehand it goes into their `graph`, so that one graph can serve many
-    fits, or the filled data of one fit can give the graph of the next.
-
-    Parameters
-    ----------
-    X : array-like, sparse array or chunked array of shape (n_samples, I_1, ..., I_{N-1})
-        Nonnegative data, samples first. Samples of a sparse array are compared by "cosine" or "euclidean"; a
-        `numpy.memmap`, zarr or Dask array is read a block at a time.
-    n_neighbors : int
-        p; at most the number of other samples is used.
-    weight : {"binary", "cosine", "self-tuning"}
-        1; the cosine of the two samples; exp(-d_ij^2 / (s_i s_j)) with s_i the distance to the 7th neighbour.
-    metric : one of `GRAPH_METRICS`, or callable
-        Which samples are near: see `features`. Estimators scale samples first (`sample_norm`), which matters to
-        "euclidean" and to callables.
-    missing : {"error", "ignore"}
-        Whether NaN, or the mask of a masked array, is an error or marks an entry that was not observed; pairs are
-        then compared on what both have.
-
-    Returns
-    -------
-    csr_array of shape (N, N)
-
-    Examples
-    --------
-    >>> from gwntf import neighbor_graph
-    >>> neighbor_graph([[1.0, 0.0], [2.0, 0.1], [0.0, 3.0], [0.1, 1.0]], 1).toarray().astype(int)
-    array([[0, 1, 0, 0],
-           [1, 0, 0, 0],
-           [0, 0, 0, 1],
-           [0, 0, 1, 0]])
-    """
-    _check_choices(n_neighbors, weight, metric, missing)
-    tensor = as_data(X, missing=missing)
+    """Join every sample to its nearest others and symmetrise by the maximum; parameters are those of `KNNGraph`."""
     size = tensor.shape[0]
     count = min(n_neighbors, size - 1)
     if count < 1:
@@ -117,19 +81,6 @@ def neighbor_graph(
     nearest = nearest_samples(tensor, max(count, min(SCALE_NEIGHBOR, size - 1)), metric)
     directed = weighted_edges(weight, *nearest, count, tensor)
     return _tidy(directed.maximum(directed.T))
-
-
-def _check_choices(n_neighbors: Any, weight: Any, metric: Any, missing: Any) -> None:
-    """Raise `InputError` for invalid options, before any work."""
-    if not isinstance(n_neighbors, numbers.Integral) or n_neighbors < 1:
-        raise InputError("n_neighbors", repr(n_neighbors), "a whole number of at least 1")
-    for name, given, choices in (
-        ("weight", weight, GRAPH_WEIGHTS),
-        ("metric", metric, GRAPH_METRICS),
-        ("missing", missing, ("error", "ignore")),
-    ):
-        if given not in choices and not (name == "metric" and callable(given)):
-            raise InputError(name, repr(given), f"one of {', '.join(map(repr, choices))}")
 
 
 def check_graph(graph: Any, n_samples: int) -> csr_array:

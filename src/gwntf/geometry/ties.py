@@ -13,8 +13,9 @@ from scipy.sparse import csr_array
 from gwntf.backends import Backend
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.data import DataTensor, stacked_alike
-from gwntf.geometry.features import GRAPH_METRICS, GraphMetric, block_features, check_metric, sample_features
-from gwntf.geometry.graph import GRAPH_WEIGHTS, SCALE_NEIGHBOR, nearest_samples, observed_rows, weighted_edges
+from gwntf.geometry.features import block_features, check_metric, sample_features
+from gwntf.geometry.graph import SCALE_NEIGHBOR, nearest_samples, observed_rows, weighted_edges
+from gwntf.geometry.knn import KNNGraph
 from gwntf.geometry.neighbors import NOISE, nearest_of, nearest_shared, row_length
 
 
@@ -61,43 +62,40 @@ class TrainingSamples:
     """
 
     tensor: DataTensor  # the samples, in memory
-    n_neighbors: int  # this and the next two as in `neighbor_graph`
-    weight: str
-    metric: GraphMetric
+    rule: KNNGraph  # with a metric other than "auto"
 
     @cached_property
     def _features(self) -> tuple[FloatArray, str]:
         """Dense rows that new samples are compared with, and how: see `sample_features`."""
-        return sample_features(self.tensor, self.metric)
+        return sample_features(self.tensor, self.rule.metric)
 
     @cached_property
     def _scale(self) -> FloatArray:
         """Distance of every sample to its 7th neighbour, the scale of weight "self-tuning"."""
         size = len(self.tensor)
-        if self.weight != "self-tuning" or size == 1:
+        if self.rule.weight != "self-tuning" or size == 1:
             return np.zeros(size)
-        return nearest_samples(self.tensor, min(SCALE_NEIGHBOR, size - 1), self.metric)[0][:, -1]
+        return nearest_samples(self.tensor, min(SCALE_NEIGHBOR, size - 1), self.rule.metric)[0][:, -1]
 
     @property
     def parts(self) -> dict[str, Any]:
         """The arguments of `from_parts`, for a file."""
-        options = {name: getattr(self, name) for name in ("n_neighbors", "weight", "metric")}
-        return {**self.tensor.parts, **options}
+        return {**self.tensor.parts, "rule": self.rule}
 
     @classmethod
-    def from_parts(cls, n_neighbors: int, weight: str, metric: str, **samples: Any) -> TrainingSamples:
+    def from_parts(cls, rule: KNNGraph, **samples: Any) -> TrainingSamples:
         """Build an object from its `parts`; raise ValueError where they are inconsistent."""
-        if n_neighbors < 1 or weight not in GRAPH_WEIGHTS or metric not in GRAPH_METRICS:
-            raise ValueError("no graph of this library")
-        return cls(DataTensor.from_parts(**samples), n_neighbors, weight, metric)
+        if not isinstance(rule, KNNGraph):
+            raise ValueError("training samples without the rule of a graph")
+        return cls(DataTensor.from_parts(**samples), rule)
 
     def ties(self, new: DataTensor) -> csr_array:
         """Weights between new samples (rows) and training samples (columns), zero beyond the nearest few."""
-        check_metric(new, self.metric)
+        check_metric(new, self.rule.metric)
         size = len(self.tensor)
-        count = min(self.n_neighbors, size)
+        count = min(self.rule.n_neighbors, size)
         distance, index = self._nearest(new, max(count, min(SCALE_NEIGHBOR, size)))
-        return weighted_edges(self.weight, distance, index, count, new, self.tensor, self._scale)
+        return weighted_edges(self.rule.weight, distance, index, count, new, self.tensor, self._scale)
 
     def _nearest(self, new: DataTensor, count: int) -> tuple[FloatArray, NDArray[np.intp]]:
         """Distances and indices of the nearest training samples, in order."""
@@ -105,9 +103,9 @@ class TrainingSamples:
             if new.dense_block is None:
                 given = f"{'sparse' if new.sparse else 'chunked'} samples, after a fit with missing entries"
                 raise InputError("X", given, "a dense array: samples are compared on the entries that both have")
-            return nearest_shared(observed_rows(new), observed_rows(self.tensor), count, str(self.metric))
+            return nearest_shared(observed_rows(new), observed_rows(self.tensor), count, str(self.rule.metric))
         if new.sparse or self.tensor.sparse:
-            features = partial(block_features, metric=str(self.metric), several=True)
+            features = partial(block_features, metric=str(self.rule.metric), several=True)
             rows, others = stacked_alike(new, self.tensor, features)
             compared = "euclidean"
         else:
@@ -118,10 +116,10 @@ class TrainingSamples:
     def _dense_rows(self, new: DataTensor) -> tuple[FloatArray, FloatArray, str]:
         """Features of new samples and of those of the fit, and how they are compared."""
         others, compared = self._features
-        rows = sample_features(new, self.metric)[0]
-        if callable(self.metric) and rows.shape[1] != others.shape[1]:
+        rows = sample_features(new, self.rule.metric)[0]
+        if callable(self.rule.metric) and rows.shape[1] != others.shape[1]:
             allowed = f"{others.shape[1]} numbers for every sample, as for those of the fit"
-            raise InputError("graph_metric", f"a function that returned shape {rows.shape}", allowed)
+            raise InputError("metric", f"a function that returned shape {rows.shape}", allowed)
         width = max(others.shape[1], rows.shape[1])  # rows of zeros may have added a coordinate
         return _widened(rows, width), _widened(others, width), compared
 

@@ -8,13 +8,13 @@ keep.
 
 from gwntf.losses.base import Loss, ObjectiveTerms, PlanTerms, Position
 from gwntf.losses.entrywise import Entrywise
-from gwntf.losses.graph import GraphTerm, Pull, tie_penalty
+from gwntf.losses.graph import RULES, GraphTerm, Pull, tie_penalty
 from gwntf.losses.least_squares import LeastSquares
-from gwntf.losses.simplex import UPDATES, SimplexLoss
+from gwntf.losses.simplex import SimplexLoss
 from gwntf.losses.transport import transport_loss
 
 __all__ = [
-    "UPDATES",
+    "RULES",
     "Entrywise",
     "GraphTerm",
     "LeastSquares",

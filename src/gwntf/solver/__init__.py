@@ -5,7 +5,7 @@ whose `solve_each` an estimator calls and which runs the iterations of `iteratio
 interrupted continue from the position in `saved`, `project` embeds new samples, `long_costs` chooses near-far costs.
 """
 
-from gwntf.solver.callbacks import Callback, Iteration, ProgressBar
+from gwntf.solver.callbacks import Callback, Iteration, ProgressBar, following
 from gwntf.solver.checkpoint import LAYOUT, RECORDS, Checkpoint, Keeper
 from gwntf.solver.iteration import Steps
 from gwntf.solver.long_costs import near_far_cost, resolve_long_costs
@@ -28,6 +28,7 @@ __all__ = [
     "Steps",
     "Stopping",
     "evaluate",
+    "following",
     "near_far_cost",
     "project",
     "resolve_long_costs",

@@ -1,8 +1,9 @@
 """Watching a fit from outside, and ending it early."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol
 
 from gwntf.core import Array
 from gwntf.losses import ObjectiveTerms
@@ -51,20 +52,44 @@ class Callback(Protocol):
 
 
 class ProgressBar:
-    """A tqdm bar over the outer iterations, itself a callback."""
+    """A progress bar over the iterations of a fit, one of its `callbacks`.
 
-    def __init__(self, total: int) -> None:
+    Examples
+    --------
+    >>> from gwntf import NMF, ProgressBar
+    >>> model = NMF(3, callbacks=[ProgressBar()])
+    """
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+
+    def on_fit_begin(self, iterations: int) -> None:
+        """Show the bar; called before the first of at most so many iterations."""
         from tqdm.auto import tqdm
 
-        self._bar = tqdm(total=total, unit="iteration")
+        self._bar = tqdm(total=iterations, unit="iteration")
 
     def __call__(self, iteration: Iteration, /) -> None:
-        """Move one iteration on."""
+        """Advance by one iteration."""
         self._bar.set_postfix(objective=f"{iteration.objective:.6g}", refresh=False)
         self._bar.update()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def on_fit_end(self) -> None:
+        """Close the bar; called after the fit, also if it failed."""
         self._bar.close()
+
+
+@contextmanager
+def following(callbacks: Sequence[Any], iterations: int) -> Iterator[list[Callback]]:
+    """Call `on_fit_begin` and `on_fit_end` of the callbacks that have them, around a fit."""
+    begun = []
+    try:
+        for callback in callbacks:
+            if hasattr(callback, "on_fit_begin"):
+                callback.on_fit_begin(iterations)
+            begun.append(callback)
+        yield list(callbacks)
+    finally:
+        for callback in begun:
+            if hasattr(callback, "on_fit_end"):
+                callback.on_fit_end()

@@ -36,9 +36,10 @@ _PARTS = {"fingerprint", "done", "rng", "restart", "best", "loop"}
 class Checkpoint:
     """Where and how often a fit writes a checkpoint, from which the same fit continues after an interruption.
 
-    It is also written at the end of the iteration in which the process receives Ctrl-C or SIGTERM. When the fit has
-    ended, the file is removed. Where it cannot be written, as on a full disk, the fit warns, goes on, and tries again
-    the next time.
+    It is one of the `callbacks` of an estimator. A fit that finds the file resumes from it, with the same result to the
+    bit; a file of other data or settings is refused. It is also written at the end of the iteration in which the
+    process receives Ctrl-C or SIGTERM. When the fit has ended, the file is removed. Where it cannot be written, as on
+    a full disk, the fit warns, continues, and tries again the next time.
 
     Parameters
     ----------
@@ -52,8 +53,8 @@ class Checkpoint:
     Examples
     --------
     >>> from gwntf import NMF, Checkpoint
-    >>> model = NMF(3, checkpoint=Checkpoint("run.ckpt", iterations=100))
-    >>> model.checkpoint.seconds
+    >>> model = NMF(3, callbacks=[Checkpoint("run.ckpt", iterations=100)])
+    >>> model.callbacks[0].seconds
     30.0
     """
 

@@ -32,22 +32,22 @@ class TorchBackend(Backend):
     """torch tensors on one device; float32 unless float64 is requested.
 
     The size of a block of work depends on the device and the shape only; a block that does not fit in memory is halved.
-    Results are bitwise reproducible on one device with one version of torch. For the parameters see `get_backend`.
+    Results are bitwise reproducible on one device with one version of torch. Float32 products on a GPU use TF32 where
+    torch's own settings allow it.
     """
 
     name = "torch"
     xp: Any = namespace
     default_dtype = "float32"
 
-    def __init__(self, device: str = "cpu", precision: str = "highest") -> None:
+    def __init__(self, device: str = "cpu") -> None:
         self.device = check_device(device)
-        self.precision = precision
         self.block_entries = _block_entries(self.device)
         self._halving = Halving()
 
-    def __reduce__(self) -> tuple[type[TorchBackend], tuple[str, str]]:
-        """Pickle device and precision only."""
-        return TorchBackend, (str(self.device), self.precision)
+    def __reduce__(self) -> tuple[type[TorchBackend], tuple[str]]:
+        """Pickle the device only."""
+        return TorchBackend, (str(self.device),)
 
     @property
     def long_fibers(self) -> int:
@@ -82,10 +82,10 @@ class TorchBackend(Backend):
 
     @contextmanager
     def session(self, given: Any) -> Iterator[None]:
-        """Select device and precision, and turn out-of-memory errors into `DeviceMemoryError`."""
+        """Select the device, and turn out-of-memory errors into `DeviceMemoryError`."""
         try:
             device = nullcontext() if self.device.type == "cpu" else torch.cuda.device(self.device)
-            with torch.no_grad(), device, _precision(self.device, self.precision):
+            with torch.no_grad(), device:
                 yield
         except RuntimeError as error:
             if not is_out_of_memory(error):
@@ -103,7 +103,7 @@ class TorchBackend(Backend):
             return None
         from gwntf.backends.torch.fused import fused_transport
 
-        return fused_transport(form(), length, exact=self.precision == "highest", recording=self.recording)
+        return fused_transport(form(), length, exact=not _tf32_allowed(), recording=self.recording)
 
     def numbers(self, values: Sequence[Any]) -> Array:
         """Return a float64 tensor without host synchronisation."""
@@ -164,19 +164,9 @@ def _block_entries(device: Any) -> int:
     return int(min(_CUDA_ENTRIES, 2 ** ((memory // _BYTES_PER_ENTRY).bit_length() - 1)))
 
 
-@contextmanager
-def _precision(device: Any, precision: str) -> Iterator[None]:
-    """Allow or forbid TF32 in matrix products, and restore torch's setting afterwards."""
-    if device.type == "cpu":
-        yield
-        return
+def _tf32_allowed() -> bool:
+    """Whether torch may round the inputs of float32 products on a GPU to TF32, which has three digits."""
     flags: Any = torch.backends.cuda.matmul
-    name, values = "fp32_precision", {"highest": "ieee", "high": "tf32"}
-    if not hasattr(flags, name):  # before torch 2.9
-        name, values = "allow_tf32", {"highest": False, "high": True}  # type: ignore[dict-item]
-    before = getattr(flags, name)
-    setattr(flags, name, values[precision])
-    try:
-        yield
-    finally:
-        setattr(flags, name, before)
+    if hasattr(flags, "fp32_precision"):  # since torch 2.9
+        return bool(flags.fp32_precision == "tf32")
+    return bool(flags.allow_tf32)

@@ -1,38 +1,35 @@
-"""From data to blocks on workers: sources are read there, arrays are sent."""
+"""From a Dask array to blocks on workers."""
 
 import math
-import mmap
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gwntf.backends import Backend, get_backend
 from gwntf.core import InputError
-from gwntf.data.blocks import Blocks, InMemory
+from gwntf.data.blocks import Blocks
 from gwntf.data.dask import work
 from gwntf.data.dask.blocks import OnDask
-from gwntf.data.dask.tasks import RETRIES, Future, Tasks, assigned, current_client
-from gwntf.data.partition import even_pieces
-from gwntf.data.sources import has_sparse_chunks, is_dask, is_mapped
+from gwntf.data.dask.tasks import RETRIES, Future, Tasks, assigned
+from gwntf.data.sources import has_sparse_chunks
 
 _HOST = work.WorkerBackend(name="numpy")
 """Before a fit, blocks are checked and measured with NumPy on the workers."""
 
 
 class Cluster:
-    """The client in use when it is first needed, and the backend of its workers; see `backends.get_backend`."""
+    """A client of Dask, and the backend of its workers; see `backends.get_backend`."""
 
-    def __init__(self, device: str | None = None, precision: str = "highest") -> None:
-        self._worker = work.WorkerBackend(device, precision)
+    def __init__(self, client: Any, engine: str = "auto", device: str | None = None) -> None:
+        self._client, self._worker = client, work.WorkerBackend(device, engine)
 
     @cached_property
     def tasks(self) -> Tasks:
-        """The tasks of this session, on the client in use when they are first needed."""
-        return Tasks(current_client())
+        """The tasks of this fit."""
+        return Tasks(self._client)
 
     @property
     def backend(self) -> Backend:
@@ -45,8 +42,8 @@ class Cluster:
             self.tasks.cancel()
 
     def read(self, X: Any, dtype: np.dtype[Any]) -> OnDask:
-        """Have the workers read a memmap, a zarr array or a Dask array; entries are not checked."""
-        slices, parts = self._dask_parts(X) if is_dask(X) else self._parts(X)
+        """Have the workers compute a Dask array; entries are not checked."""
+        slices, parts = self._dask_parts(X)
         blocks = [
             self.tasks.submit(work.read_block, _HOST, part, rows, dtype, near=worker)
             for (part, rows), worker in zip(parts, self._workers(slices), strict=True)
@@ -58,14 +55,6 @@ class Cluster:
 
     def _on_dask(self, shape: Sequence[int], slices: list[slice], blocks: list[Future], sparse: bool) -> OnDask:
         return OnDask(self.tasks, self.backend, math.prod(shape[1:]), slices, blocks, _HOST, sparse)
-
-    def _parts(self, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
-        """Give every thread one block, to be read from the file; parts of a mapped file are sent."""
-        slices = list(even_pieces(X.shape[0], len(self.tasks.slots())))
-        if is_mapped(X) and not _is_file(X):
-            return slices, [(self.tasks.put(np.asarray(X[part])), slice(None)) for part in slices]
-        source = self.tasks.put(_MappedFile(X) if is_mapped(X) else X)
-        return slices, [(source, part) for part in slices]
 
     def _dask_parts(self, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
         """Join the chunks of a Dask array to at most one block for each thread, split where it is split."""
@@ -81,39 +70,13 @@ class Cluster:
         return slices, [(chunk, slice(None)) for chunk in chunks]
 
     def check(self) -> None:
-        """Refuse a cluster without workers, or no cluster at all."""
+        """Refuse a cluster without workers."""
         if not self.tasks.slots():
             allowed = "a cluster with workers: client.wait_for_workers(1) waits for one"
-            raise InputError("engine", "'dask' with a cluster that has no workers", allowed)
+            raise InputError("X", "a Dask array on a cluster that has no workers", allowed)
 
     def place(self, blocks: Blocks) -> OnDask:
-        """Bring blocks to the backend of the workers; a block that is here is split and sent.
-
-        The scheduler keeps a copy of what is sent, for when a worker is lost.
-        """
-        if isinstance(blocks, OnDask):
-            return blocks.on(self._worker)
-        if not isinstance(blocks, InMemory):
-            raise TypeError(f"{type(blocks).__name__} cannot be sent to a cluster")
-        block = blocks.block
-        slices = list(even_pieces(block.shape[0], len(self.tasks.slots())))
-        host, near = block.on(get_backend("numpy")), self._workers(slices)
-        sent = [self.tasks.put(host.select(part), near=worker) for part, worker in zip(slices, near, strict=True)]
-        return self._on_dask(block.shape, slices, sent, block.sparse).on(self._worker)
-
-
-class _MappedFile:
-    """A `numpy.memmap` that is sent as its path."""
-
-    def __init__(self, X: Any) -> None:
-        self._path, self._dtype, self._offset, self._shape = X.filename, X.dtype, X.offset, X.shape
-
-    def __getitem__(self, rows: slice) -> NDArray[Any]:
-        """Read some samples."""
-        found: NDArray[Any] = np.memmap(self._path, self._dtype, "r", self._offset, self._shape)[rows]
-        return found
-
-
-def _is_file(X: Any) -> bool:
-    """Whether this is what was mapped, in rows, and not a part of it."""
-    return isinstance(X.base, mmap.mmap) and bool(X.flags.c_contiguous)
+        """Bring blocks that are on workers to the backend of these workers."""
+        if not isinstance(blocks, OnDask):
+            raise TypeError(f"{type(blocks).__name__} is not on a cluster")
+        return blocks.on(self._worker)

@@ -25,13 +25,12 @@ class WorkerBackend:
     """Which backend the workers use; made where it is first needed, and not sent."""
 
     device: str | None = None
-    precision: str = "highest"
     name: str = "auto"
 
     @cached_property
     def backend(self) -> Backend:
         """The backend of this worker."""
-        return get_backend(self.name, device=self.device, precision=self.precision)
+        return get_backend(self.name, device=self.device)
 
     def place(self, block: Block) -> Block:
         """Bring a block to the backend of this worker."""
@@ -39,7 +38,7 @@ class WorkerBackend:
             return block.on(self.backend)
 
     def __reduce__(self) -> Any:
-        return WorkerBackend, (self.device, self.precision, self.name)
+        return WorkerBackend, (self.device, self.name)
 
 
 @dataclass(frozen=True)

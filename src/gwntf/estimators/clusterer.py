@@ -1,0 +1,253 @@
+"""TensorClustering: clusters of images and other samples with axes."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted
+
+from gwntf.backends import to_host
+from gwntf.clustering import ASSIGN_LABELS, assign, check_clusters, clearest, nearest_label
+from gwntf.core import FloatArray
+from gwntf.estimators.base import check_parameters
+from gwntf.estimators.constraints import AT_LEAST_ONE, CONSTRAINTS
+from gwntf.estimators.notices import warn_graph_parts
+from gwntf.estimators.options import TransportOptions
+from gwntf.estimators.sklearn_compat import StrOptions, count_samples
+from gwntf.estimators.tensor import GWNTF
+from gwntf.geometry import CostSpec, KNNGraph
+from gwntf.io import check_target
+
+COMPONENTS_PER_CLUSTER = 3
+
+
+class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Clusters of images, spectra or other nonnegative samples, by a factorization with a strong graph.
+
+    A neighbour graph, whose metric is chosen without labels, gives the start of a `GWNTF` with a large graph weight;
+    its embedding is labelled, and the labels are refined on the graph. One setting serves all data
+    (`docs/clustering.md` has results and what each part adds).
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    n_components : int, optional
+        Number of components of the factorization; three per cluster by default.
+    graph : "auto", KNNGraph, array or sparse matrix, default="auto"
+        Graph on the samples. "auto" is ``KNNGraph(metric="auto", weight="self-tuning")``.
+    graph_reg : float, default=4e4
+        Weight of the graph.
+    costs : "auto" or sequence, default="auto"
+        Ground costs of the axes, as for `GWNTF`.
+    sample_shape : tuple of int, optional
+        Shape into which each row of a 2-D X is folded, for example (28, 28).
+    missing : {"error", "ignore"}, default="error"
+        Whether NaN, or the mask of a masked array, raises an error or marks entries that were not observed.
+    max_iter : int, default=10
+        Number of iterations. With a large graph weight more iterations smooth too much.
+    assign_labels : {"discretize", "kmeans", "cluster_qr"}, default="discretize"
+        How the embedding is labelled.
+    refine_labels : bool, default=True
+        Whether single samples then move to clusters of their neighbours while that raises the modularity of the labels
+        on the graph; a spectral clustering refined in the same way is kept instead if its modularity is higher.
+    engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
+        Library for the computations, as for `GWNTF`.
+    device : str, optional
+        Device of torch: "cuda", "cuda:1" or "cpu". By default that of a tensor X.
+    dtype : {"float32", "float64"}, optional
+        Number type of the computations; by default that of X, and float32 on torch.
+    callbacks : list, optional
+        Objects that follow the fit: a `ProgressBar`, a `Checkpoint`, or functions, which are called with an `Iteration`
+        after every iteration and end the fit by returning True.
+    random_state : int, RandomState or None, default=None
+        Seed of the initial factors, of the choice of the metric and of the labels.
+
+    Attributes
+    ----------
+    labels_ : (n_samples,) array
+        Cluster of every training sample, from 0.
+    model_ : GWNTF
+        The fitted factorization: embedding, parts, reconstructions.
+    graph_metric_ : str
+        Metric of the graph that was chosen, where it is "auto".
+    modularity_ : dict
+        Modularity of the clusters of every candidate, by metric.
+    n_features_in_ : int
+        Size of the second axis of X, as scikit-learn counts.
+
+    Examples
+    --------
+    >>> from gwntf import TensorClustering, datasets
+    >>> X, y = datasets.load_digits_tensor()
+    >>> clusterer = TensorClustering(n_clusters=10, random_state=0)
+    >>> labels = clusterer.fit_predict(X[:300])
+    >>> clusterer.predict(X[300:303]).shape
+    (3,)
+    """
+
+    _samples: Any  # the X of `fit`, until `_rows` is known
+    _rows: FloatArray | None  # embedding of the training samples as new ones
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{
+            name: CONSTRAINTS[name]
+            for name in ("graph_reg", "costs", "sample_shape", "missing", "max_iter", "engine", "device", "dtype")
+        },
+        "n_clusters": [AT_LEAST_ONE],
+        "n_components": [AT_LEAST_ONE, None],
+        "graph": [StrOptions({"auto"}), KNNGraph, "array-like", "sparse matrix"],
+        "assign_labels": [StrOptions(set(ASSIGN_LABELS))],
+        "refine_labels": ["boolean"],
+        "callbacks": CONSTRAINTS["callbacks"],
+        "random_state": CONSTRAINTS["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_components: int | None = None,
+        graph: str | KNNGraph | Any = "auto",
+        graph_reg: float = 4e4,
+        costs: str | Sequence[CostSpec] = "auto",
+        sample_shape: Sequence[int] | None = None,
+        missing: str = "error",
+        max_iter: int = 10,
+        assign_labels: str = "discretize",
+        refine_labels: bool = True,
+        engine: str = "auto",
+        device: str | None = None,
+        dtype: str | None = None,
+        callbacks: Sequence[Any] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_components = n_components
+        self.graph = graph
+        self.graph_reg = graph_reg
+        self.costs = costs
+        self.sample_shape = sample_shape
+        self.missing = missing
+        self.max_iter = max_iter
+        self.assign_labels = assign_labels
+        self.refine_labels = refine_labels
+        self.engine = engine
+        self.device = device
+        self.dtype = dtype
+        self.callbacks = callbacks
+        self.random_state = random_state
+
+    def factorization(self) -> GWNTF:
+        """Return the factorization that `fit` fits, not fitted."""
+        graph: Any = self.graph
+        model = GWNTF(
+            self.n_components or COMPONENTS_PER_CLUSTER * self.n_clusters,
+            costs=self.costs,
+            graph=KNNGraph(metric="auto", weight="self-tuning") if isinstance(graph, str) else graph,
+            graph_reg=self.graph_reg,
+            sample_shape=self.sample_shape,
+            missing=self.missing,
+            init="graph",
+            max_iter=self.max_iter,
+            tol=0,
+            transport=TransportOptions("auto", inner_iter=10),
+            engine=self.engine,
+            device=self.device,
+            dtype=self.dtype,
+            callbacks=self.callbacks,
+            random_state=self.random_state,
+        )
+        model._clusters = self.n_clusters
+        return model
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Find the clusters of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse array or chunked array of shape (n_samples, I_1, ..., I_{N-1})
+            Nonnegative data, samples first, as for `GWNTF`.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self)
+        model = self.factorization()
+        check_clusters(self.n_clusters, count_samples(X), model.n_components, self.assign_labels)
+        model.fit(X)
+        self.set_fitted(model, self._labels(model))
+        self._samples = X
+        return self
+
+    def set_fitted(self, model: GWNTF, labels: NDArray[np.int_]) -> None:
+        """Set the fitted attributes from a fitted factorization and the labels of its samples."""
+        for name in ("graph_metric_", "modularity_", "n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+        self.model_, self.labels_ = model, labels
+        self._samples, self._rows = None, None
+
+    def _labels(self, model: GWNTF) -> NDArray[np.int_]:
+        graph = model.graph_
+        if graph is not None and self.graph_reg > 0:
+            warn_graph_parts(graph, self.n_clusters)
+        labels = assign(to_host(model.factors_[0]), self.n_clusters, self.assign_labels, self.random_state)
+        if not self.refine_labels or graph is None:
+            return labels
+        return clearest(graph, labels, self.n_clusters, self.random_state)
+
+    def predict(self, X: Any) -> NDArray[np.int_]:
+        """Give new samples the clusters of the nearest training samples.
+
+        Each sample takes the label of the training sample whose embedding has the nearest direction, both embedded as
+        new samples. Until the first call the clusterer refers to the X of `fit`, which must not change.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples of the shape seen in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return nearest_label(self.model_._rows_as_new(X), self._training_rows(), self.labels_)
+
+    def _training_rows(self) -> FloatArray:
+        """Embed the training samples as new ones, once."""
+        if self._rows is None:
+            self._rows, self._samples = self.model_._rows_as_new(self._samples), None
+        return self._rows
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted clusterer to a file that `gwntf.load` reads.
+
+        The training samples are embedded as new ones first, unless `predict` was called before.
+
+        Parameters
+        ----------
+        path : path
+            File to write, usually with the suffix ".gwntf".
+        """
+        from gwntf.estimators.files import write_clusterer  # it imports this class
+
+        check_is_fitted(self)
+        check_target(path)
+        write_clusterer(self, path, self._training_rows())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.three_d_array = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "ignore"
+        return tags

@@ -1,0 +1,47 @@
+"""What the parameters of the estimators may be, as scikit-learn checks them."""
+
+import numbers
+from typing import Any
+
+from gwntf.estimators.options import TransportOptions
+from gwntf.estimators.places import ENGINES
+from gwntf.estimators.sklearn_compat import Interval, StrOptions
+from gwntf.geometry import KNNGraph
+from gwntf.solver import INITS
+
+AT_LEAST_ONE = Interval(numbers.Integral, 1, None, closed="left")
+NONNEGATIVE = Interval(numbers.Real, 0, None, closed="left")
+POSITIVE = Interval(numbers.Real, 0, None, closed="neither")
+
+CONSTRAINTS: dict[str, list[Any]] = {
+    "n_components": [AT_LEAST_ONE],
+    "costs": [StrOptions({"auto"}), list, tuple],
+    "cost": ["no_validation"],
+    "reg": [POSITIVE],
+    "reg_m": [Interval(numbers.Real, 0, None, closed="right"), tuple, list],
+    "graph": [StrOptions({"knn"}), KNNGraph, "array-like", "sparse matrix", None],
+    "graph_reg": [NONNEGATIVE],
+    "alpha": [NONNEGATIVE, tuple, list],
+    "l1_ratio": [Interval(numbers.Real, 0, 1, closed="both")],
+    "sample_shape": [tuple, list, None],
+    "sample_norm": [StrOptions({"l1", "l2"}), None],
+    "missing": [StrOptions({"error", "ignore"})],
+    "init": [StrOptions({*INITS, "graph"}), list, tuple],
+    "n_init": [AT_LEAST_ONE],
+    "max_iter": [AT_LEAST_ONE],
+    "tol": [NONNEGATIVE],
+    "transport": [TransportOptions, None],
+    "engine": [StrOptions(set(ENGINES))],
+    "device": [str, None],
+    "dtype": [StrOptions({"float32", "float64"}), None],
+    "callbacks": [list, tuple, None],
+    "random_state": ["random_state"],
+    "batch_size": [AT_LEAST_ONE],
+    "batch_iter": [AT_LEAST_ONE],
+    "max_epochs": [AT_LEAST_ONE],
+    "forget_factor": [Interval(numbers.Real, 0, 1, closed="right")],
+}
+"""By name; the same for every class that has the parameter."""
+
+NO_GRAPH_INIT = [StrOptions(set(INITS)), list, tuple]
+"""`init` of estimators without a graph."""
