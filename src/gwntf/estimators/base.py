@@ -81,7 +81,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
 
     # --- fitting --------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, **unknown: Any) -> Self:  # noqa: ARG002
+    def fit(self, X: Any, y: Any = None, *, sample_weight: None = None) -> Self:  # noqa: ARG002
         """Factorise X.
 
         Parameters
@@ -92,6 +92,8 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             With ``missing="ignore"`` NaN, or the mask of a masked array, marks entries that were not observed.
         y : None
             Ignored.
+        sample_weight : None
+            Refused: all samples have the same weight.
 
         Returns
         -------
@@ -108,7 +110,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         >>> [factor.shape for factor in model.factors_]
         [(20, 3), (4, 3), (5, 3)]
         """
-        self._refuse(unknown)
+        self._refuse_weights(sample_weight)
         with self._replaced(refit=True) as model:
             model._fit_each(X, [model])
         return self
@@ -192,7 +194,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         self.embedding_ = backend.as_given(self._in_units(backend, factors[0], scale), X)
         self.sample_scale_ = backend.as_given(scale, X)
 
-    def fit_transform(self, X: Any, y: Any = None, **unknown: Any) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: None = None) -> Array:
         """Factorise X and return `embedding_`, the embedding that the fit found (graph included).
 
         It differs from ``fit(X).transform(X)``, which treats X as new samples.
@@ -205,9 +207,9 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         >>> NCP(n_components=3, max_iter=20, tol=0, random_state=0).fit_transform(X).shape
         (20, 3)
         """
-        return self.fit(X, y, **unknown).embedding_
+        return self.fit(X, y, sample_weight=sample_weight).embedding_
 
-    def fit_impute(self, X: Any, y: Any = None, **unknown: Any) -> Array:
+    def fit_impute(self, X: Any, y: Any = None, *, sample_weight: None = None) -> Array:
         """Factorise X and return it with its missing entries filled in by the fit, graph included.
 
         Needs ``missing="ignore"`` where entries are missing. It differs from ``fit(X).impute(X)``, which treats X as
@@ -219,6 +221,8 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             Nonnegative data, NaN or masked where nothing was observed.
         y : None
             Ignored.
+        sample_weight : None
+            Refused: all samples have the same weight.
 
         Returns
         -------
@@ -235,7 +239,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         >>> NMF(1, missing="ignore", max_iter=200, tol=0, random_state=0).fit_impute(X)[1].round(3)
         array([2., 4., 8.])
         """
-        self.fit(X, y, **unknown)
+        self.fit(X, y, sample_weight=sample_weight)
         with self._place(X) as place:
             backend = place.backend
             embedding, scale = backend.asarray(self.factors_[0]), backend.asarray(self.sample_scale_)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property, partial, reduce
 from operator import mul
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from gwntf.backends import Backend, is_foreign
@@ -27,6 +28,10 @@ from gwntf.solver import Stopping, project
 
 class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
     """The methods of `base.Factorization` for new samples: embedding, labels, reconstruction, files."""
+
+    __metadata_request__fit: ClassVar = {"sample_weight": UNUSED}
+    __metadata_request__partial_fit: ClassVar = {"sample_weight": UNUSED}
+    __metadata_request__score: ClassVar = {"sample_weight": UNUSED}
 
     factors_: list[Array]
     embedding_: Array
@@ -57,11 +62,12 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             self._layout, self.sample_shape_ = layout, tuple(sample_shape)
         return folded
 
-    def _refuse(self, unknown: dict[str, Any]) -> None:
-        """Refuse arguments that a method does not have, such as weights of the samples."""
-        for name in unknown:
+    def _refuse_weights(self, sample_weight: Any) -> None:
+        """Refuse weights of the samples."""
+        if sample_weight is not None:
             given = f"an argument that {type(self).__name__} does not take"
-            raise InputError(name, given, "X alone. All samples have the same weight: repeat those that count more")
+            allowed = "X alone. All samples have the same weight: repeat those that count more"
+            raise InputError("sample_weight", given, allowed)
 
     @abstractmethod
     def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
@@ -177,7 +183,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             rows = self._fill(*self._embed(X, place))
             return self._as_frame(place.backend.as_given(rows, X), X, getattr(X, "columns", None))
 
-    def score(self, X: Any, y: Any = None, **unknown: Any) -> float:  # noqa: ARG002
+    def score(self, X: Any, y: Any = None, *, sample_weight: None = None) -> float:  # noqa: ARG002
         """Minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries.
 
         Examples
@@ -188,7 +194,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         >>> abs(round(NMF(1, max_iter=200, tol=0, random_state=0).fit(X).score(X), 3))
         0.0
         """
-        self._refuse(unknown)
+        self._refuse_weights(sample_weight)
         with self._place(X) as place:
             embedding, scale, tensor = self._embed(X, place)
             return -tensor.relative_error(self._rows(embedding, scale, tensor))

@@ -169,7 +169,7 @@ class MiniBatchGWNTF(PerModeTransport):
         self.callbacks = callbacks
         self.random_state = random_state
 
-    def partial_fit(self, X: Any, y: Any = None, **unknown: Any) -> Self:  # noqa: ARG002
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: None = None) -> Self:  # noqa: ARG002
         """Learn from one batch.
 
         Parameters
@@ -178,6 +178,8 @@ class MiniBatchGWNTF(PerModeTransport):
             Samples of the shape of the first batch.
         y : None
             Ignored.
+        sample_weight : None
+            Refused: all samples have the same weight.
 
         Returns
         -------
@@ -194,7 +196,7 @@ class MiniBatchGWNTF(PerModeTransport):
         >>> model.components_.shape
         (2, 20)
         """
-        self._refuse(unknown)
+        self._refuse_weights(sample_weight)
         self._check()
         with self._replaced(refit=False) as model:
             model._fit_batch(X)
