@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from gwntf.backends import to_host
 from gwntf.clustering import ASSIGN_LABELS, assign, check_clusters, clearest, nearest_label
 from gwntf.core import FloatArray
-from gwntf.estimators.base import check_parameters
+from gwntf.estimators.base import Model, check_parameters
 from gwntf.estimators.constraints import AT_LEAST_ONE, CONSTRAINTS
 from gwntf.estimators.notices import warn_graph_parts
 from gwntf.estimators.options import TransportOptions
+from gwntf.estimators.parts import Graph
 from gwntf.estimators.sklearn_compat import StrOptions, count_samples
 from gwntf.estimators.tensor import GWNTF
 from gwntf.geometry import CostSpec, KNNGraph
@@ -161,8 +162,7 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             callbacks=self.callbacks,
             random_state=self.random_state,
         )
-        model._clusters = self.n_clusters
-        return model
+        return for_clusters(model, self.n_clusters)
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Find the clusters of X.
@@ -251,3 +251,10 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "ignore"
         return tags
+
+
+def for_clusters(model: Model, n_clusters: int) -> Model:
+    """Set the number of clusters that ``init="graph"`` and ``KNNGraph(metric="auto")`` look for; return the model."""
+    if isinstance(model, Graph):
+        model._clusters = n_clusters
+    return model
