@@ -23,6 +23,8 @@ from gwntf.clustering import assign, check_clusters, choose_graph, clearest
 from gwntf.core import FloatArray, GwntfError
 from gwntf.data import as_data
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
+from gwntf.estimators import TransportOptions
+from gwntf.estimators.clusterer import for_clusters
 from gwntf.evaluation import clustering_scores
 from gwntf.experiments.table import FOREIGN, Method
 from gwntf.geometry import check_costs, neighbor_graph, resolve_costs
@@ -34,8 +36,7 @@ PROTOCOL = 4  # increase it whenever the same run would give another result than
 _MAX_PICTURES = 10
 
 ScoresAt = Mapping[str, Mapping[str, float]]  # scores by iteration, as text
-GraphKey = tuple[int, str, str, str | None]
-GRAPH_DEFAULT: GraphKey = (5, "binary", "cosine", "l2")
+GraphKey = tuple[int, str, Any, str | None]  # neighbours, weight, metric, sample_norm
 
 
 def environment(device: str | None = None) -> dict[str, str]:
@@ -68,13 +69,10 @@ class Run:
     @property
     def key(self) -> str:
         """Name of its cache file, different for every setting, including defaults of the library."""
-        built = self.method.build()
-        params = self.method.params if built is None else built.get_params()
-        settings = {
+        settings = self.method.settings() | {
             "protocol": PROTOCOL,
             "dataset": self.dataset,
-            "estimator": self.method.estimator,
-            "params": {name: value for name, value in params.items() if name != "checkpoint"},
+            "params": _all_params(self.method),
             "kmeans_starts": self.kmeans_starts,
             "score_at": self.score_at,
         }
@@ -192,16 +190,16 @@ def _naming(run: Run) -> Iterator[None]:
 
 
 def estimator(run: Run, setting: Setting) -> Any:
-    """Build the estimator of a run around the shared graph and costs."""
-    params: dict[str, Any] = {"random_state": run.seed, "n_clusters": setting.classes}
+    """Build the estimator of a run with the shared graph and costs."""
+    params: dict[str, Any] = {"random_state": run.seed}
     if "n_components" not in run.method.params:
         params["n_components"] = setting.classes
     key = _graph_key(run.method)
     if key is not None:
         params["graph"] = setting.graphs[key]
-    model = run.method.build().set_params(**params)
-    costs = getattr(model, "costs", "auto")
-    exact = isinstance(costs, list | tuple) and isinstance(costs[0], str) and model.kernel_tol == 0
+    model = for_clusters(run.method.build().set_params(**params), setting.classes)
+    costs, options = getattr(model, "costs", "auto"), getattr(model, "transport", None)
+    exact = isinstance(costs, list | tuple) and options is not None and options.kernel_tol == 0
     if exact and costs[0] == "cosine" and model.sample_norm == "l2":
         model.costs = [setting.sample_cost, *costs[1:]]
     return model
@@ -211,7 +209,7 @@ def check_labelling(run: Run, setting: Setting) -> None:
     """Raise before any work if the labelling cannot produce that number of clusters."""
     if run.method.estimator not in FOREIGN:
         model = estimator(run, setting)
-        check_clusters(setting.classes, len(setting.X), model.n_components, model.assign_labels)
+        check_clusters(setting.classes, len(setting.X), model.n_components, run.method.assign_labels)
 
 
 def has_pictures(run: Run) -> bool:
@@ -219,33 +217,37 @@ def has_pictures(run: Run) -> bool:
     return run.seed == 0 and run.method.estimator not in FOREIGN
 
 
+def _all_params(method: Method) -> dict[str, Any]:
+    """Return the parameters of a method with their defaults, those of graph and transport nested."""
+    model = method.build()
+    if model is None:
+        rule = method.graph()
+        return {} if rule is None else {"graph": rule.get_params()}
+    if getattr(model, "transport", False) is None:
+        model.set_params(transport=TransportOptions())
+    params: dict[str, Any] = model.get_params()
+    return params
+
+
 def _graph_key(method: Method) -> GraphKey | None:
     """Return neighbours, weight, metric and normalisation of the graph of a method; None if it has none."""
-    if method.estimator == "KMeans":
+    rule, model = method.graph(), method.build()
+    if rule is None:
         return None
-    names = ("n_neighbors", "graph_weight", "graph_metric", "sample_norm")
-    built = method.build()
-    defaults = dict(zip(names, GRAPH_DEFAULT, strict=True))
-    known = {**defaults, **method.params} if built is None else built.get_params()
-    if names[0] not in known:
-        return None
-    neighbors, weight, metric, norm = (known[name] for name in names)
-    return neighbors, weight, metric, norm
+    return rule.n_neighbors, rule.weight, rule.metric, "l2" if model is None else model.sample_norm
 
 
 def _labels(embedding: FloatArray | None, run: Run, setting: Setting) -> NDArray[np.int_]:
     """Return labels of an embedding, or of the samples by a method of scikit-learn."""
-    key, params = _graph_key(run.method), run.method.params
-    if run.method.estimator == "SpectralClustering":
-        how = params.get("assign_labels", "discretize")
+    key, how = _graph_key(run.method), run.method.assign_labels
+    if run.method.estimator == "SpectralClustering" and key is not None:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Graph is not fully connected")
-            graph, options = setting.graphs[key or GRAPH_DEFAULT], {"assign_labels": how, "random_state": run.seed}
-            return np.asarray(spectral_clustering(graph, n_clusters=setting.classes, **options))
+            options = {"n_clusters": setting.classes, "assign_labels": how, "random_state": run.seed}
+            return np.asarray(spectral_clustering(setting.graphs[key], **options))
     rows = normalize(setting.X.reshape(len(setting.X), -1)) if embedding is None else embedding
-    how = params.get("assign_labels", "kmeans")
     labels = assign(rows, setting.classes, how, run.seed, run.kmeans_starts)
-    if key is None or not params.get("refine_labels", False):
+    if key is None or not run.method.refine_labels:
         return labels
     return clearest(setting.graphs[key], labels, setting.classes, run.seed)
 

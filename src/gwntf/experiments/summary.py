@@ -56,8 +56,7 @@ class TableSummary:
             "environment": dict(self.environment),
             "methods": {
                 method.name: {
-                    "estimator": method.estimator,
-                    "params": dict(method.params),
+                    **method.settings(),
                     "seconds_per_run": round(self.seconds[method.name], 3),
                     "scores": {
                         score: {"mean": round(cell.mean, 2), "deviation": round(cell.deviation, 2), "paper": cell.paper}

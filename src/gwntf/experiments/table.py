@@ -10,21 +10,24 @@ from typing import Any
 from gwntf import estimators
 from gwntf.clustering import ASSIGN_LABELS
 from gwntf.core import DataError, InputError
+from gwntf.estimators import TransportOptions
 from gwntf.estimators.base import check_parameters
 from gwntf.evaluation import SCORES
+from gwntf.geometry import KNNGraph
 
 DATASETS = ("coil20", "pie_pose27", "digits")
 METHODS = ("NMF", "GNMF", "SDNMF", "NCP", "GNCP", "GWNTF", "SWIFT")
-FOREIGN: Mapping[str, tuple[str, ...]] = {
-    "KMeans": (),
-    "SpectralClustering": ("n_neighbors", "graph_weight", "graph_metric", "assign_labels"),
-}
+FOREIGN: Mapping[str, tuple[str, ...]] = {"KMeans": (), "SpectralClustering": ("graph",)}
 """Methods of scikit-learn, on the samples or on their graph, with their parameters; a table's defaults do not apply."""
 
-RESERVED = ("graph", "callbacks", "progress", "n_clusters", "random_state")  # parameters that the runner sets itself
+RESERVED = ("callbacks", "random_state")  # parameters that the runner sets itself
+
+NESTED: Mapping[str, Any] = {"graph": KNNGraph, "transport": TransportOptions}
+"""Parameters that are inline tables in TOML, and the class that each is built with."""
 
 _TABLE_KEYS = {"title", "dataset", "runs", "kmeans_starts", "score_at", "defaults", "method"}
-_METHOD_KEYS = {"name", "estimator", "params", "expected"}
+_LABEL_KEYS = {"assign_labels", "refine_labels"}
+_METHOD_KEYS = {"name", "estimator", "params", "expected", *_LABEL_KEYS}
 
 
 @dataclass(frozen=True)
@@ -33,14 +36,41 @@ class Method:
 
     name: str
     estimator: str  # a class of the library, or a key of FOREIGN
-    params: Mapping[str, Any]  # of the constructor, table-wide defaults included
+    params: Mapping[str, Any]  # of the constructor, as in the file, with the table-wide defaults
     expected: Mapping[str, float]  # published scores in percent, by name; may be empty
+    assign_labels: str = "kmeans"  # how the embedding is labelled
+    refine_labels: bool = False  # whether the labels are then refined on the graph
 
     def build(self) -> Any:
         """Return the estimator with its parameters, or None for a method of scikit-learn."""
         if self.estimator in FOREIGN:
             return None
-        return getattr(estimators, self.estimator)(**self.params)
+        return getattr(estimators, self.estimator)(**_built(self.params))
+
+    def graph(self) -> KNNGraph | None:
+        """Return the rule of the graph that the method uses; None if it has no graph."""
+        if self.estimator == "KMeans":
+            return None
+        model = self.build()
+        found = _built(self.params).get("graph", "knn") if model is None else getattr(model, "graph", None)
+        return KNNGraph() if isinstance(found, str) else found
+
+    def settings(self) -> dict[str, Any]:
+        """Return the estimator, its parameters and the labelling, for JSON."""
+        return {
+            "estimator": self.estimator,
+            "params": dict(self.params),
+            "assign_labels": self.assign_labels,
+            "refine_labels": self.refine_labels,
+        }
+
+
+def _built(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters with inline tables replaced by the objects that they describe."""
+    return {
+        name: NESTED[name](**value) if name in NESTED and isinstance(value, Mapping) else value
+        for name, value in params.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -124,8 +154,13 @@ def _method(entry: Mapping[str, Any], defaults: Mapping[str, Any], scored: bool,
         params = {**defaults, **params}
     if isinstance(params.get("costs"), list):  # TOML has no None
         params["costs"] = [None if cost == "none" else cost for cost in params["costs"]]
-    method = Method(str(entry["name"]), estimator, params, expected)
+    if params.get("graph") == "none":
+        params["graph"] = None
+    usual = "discretize" if estimator == "SpectralClustering" else "kmeans"
+    labelling = entry.get("assign_labels", usual), entry.get("refine_labels", False)
+    method = Method(str(entry["name"]), estimator, params, expected, *labelling)
     _check_params(method, scored, where)
+    _check_labelling(method, entry, where)
     return method
 
 
@@ -136,15 +171,30 @@ def _check_params(method: Method, scored: bool, where: str) -> None:
         _check(name not in params, f"{where}: {name}", "a value", "none: the runner sets it")
     if method.estimator in FOREIGN:
         _check_keys(params, set(FOREIGN[method.estimator]), set(), f"{where}: params")
-        how, allowed = params.get("assign_labels", "discretize"), f"one of {', '.join(ASSIGN_LABELS)}"
-        _check(how in ASSIGN_LABELS, f"{where}: assign_labels", repr(how), allowed)
-        return
+    for name in NESTED:
+        named = name == "graph" and (params.get(name) == "knn" or method.estimator not in FOREIGN)
+        valid = name not in params or isinstance(params[name], dict) or (named and params[name] in ("knn", None))
+        _check(valid, f"{where}: {name}", repr(params.get(name)), "an inline table of its parameters")
     try:
-        check_parameters(method.build())
+        for name, value in _built(params).items():
+            if name in NESTED and isinstance(value, NESTED[name]):
+                value.check()
+        if method.estimator not in FOREIGN:
+            check_parameters(method.build())
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}: params", f"something wrong ({error})", "parameters of the estimator") from error
     starts = params.get("n_init", 1)
     _check(not scored or starts <= 1, f"{where}: n_init", repr(starts), "1 where score_at is given")
+
+
+def _check_labelling(method: Method, entry: Mapping[str, Any], where: str) -> None:
+    allowed = {"KMeans": set(), "SpectralClustering": {"assign_labels"}}.get(method.estimator, _LABEL_KEYS)
+    unknown = sorted(_LABEL_KEYS & set(entry) - allowed)
+    _check(not unknown, where, f"{', '.join(unknown)} for {method.estimator}", "none: it has labels of its own")
+    how, refined = method.assign_labels, method.refine_labels
+    _check(how in ASSIGN_LABELS, f"{where}: assign_labels", repr(how), f"one of {', '.join(ASSIGN_LABELS)}")
+    _check(isinstance(refined, bool), f"{where}: refine_labels", repr(refined), "true or false")
+    _check(not refined or method.graph() is not None, f"{where}: refine_labels", "true without a graph", "false")
 
 
 def _is_positive(value: Any) -> bool:
