@@ -16,7 +16,7 @@ POSITIVE = Interval(numbers.Real, 0, None, closed="neither")
 CONSTRAINTS: dict[str, list[Any]] = {
     "n_components": [AT_LEAST_ONE],
     "costs": [StrOptions({"auto"}), list, tuple],
-    "cost": ["no_validation"],
+    "cost": [object],  # checked with the data
     "reg": [POSITIVE],
     "reg_m": [Interval(numbers.Real, 0, None, closed="right"), tuple, list],
     "graph": [StrOptions({"knn"}), KNNGraph, "array-like", "sparse matrix", None],
