@@ -174,10 +174,10 @@ def test_tests_named_in_the_documents_exist():
 
 
 def test_every_promise_of_the_page_on_reliability_names_a_test():
-    text = (ROOT / "docs" / "reliability.md").read_text().split("## Promises")[1].split("\n## ")[0]
+    text = (ROOT / "docs" / "reliability.md").read_text().split("## Guarantees")[1].split("\n## ")[0]
     rows = [line.split("|")[1:3] for line in text.splitlines() if line.startswith("| ")][1:]
     assert len(rows) > 15
-    assert [promise for promise, test in rows if not re.search(r"`test_\w+`", test)] == []
+    assert [guarantee for guarantee, test in rows if not re.search(r"`test_\w+`", test)] == []
 
 
 def bench_results(name):
