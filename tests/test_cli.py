@@ -1,4 +1,4 @@
-"""The command line for a user's own data: every command, what it prints, and what it refuses."""
+"""The command line on a user's own data: every command, what it prints, and which input it refuses."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from gwntf.cli.output import format_duration, printable, to_json
 from gwntf.cli.parser import memory_size, shape
 from gwntf.data import sources
 from gwntf.datasets import load_digits_tensor
+from gwntf.evaluation import clustering_scores
 
 FAST = ["--max-iter", "3", "--engine", "numpy", "-q"]
 
@@ -30,7 +31,7 @@ def digits():
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory, digits):
-    """Digits as a folder of images, as arrays, and a model of them."""
+    """Digits as a folder of images, as arrays, and a factorization and a clusterer of them."""
     folder = tmp_path_factory.mktemp("data")
     X, y = digits
     for k, (image, label) in enumerate(zip(X, y, strict=True)):
@@ -39,11 +40,13 @@ def place(tmp_path_factory, digits):
         Image.fromarray((image / 16 * 255).astype(np.uint8)).save(target / f"digit{k}.png")
     np.savez(folder / "digits.npz", X=X.reshape(len(X), 64), y=y)
     command = ["fit", str(folder / "digits"), "--rank", "4", "-o", str(folder / "m.gwntf"), *FAST]
-    assert main([*command, "--graph-reg", "0.5", "--clusters", "4"]) == 0
+    assert main([*command, "--graph-reg", "0.5", "--neighbors", "4", "--inner-iter", "2"]) == 0
+    command = ["cluster", str(folder / "digits"), "-o", str(folder / "c.npy"), "--model", str(folder / "c.gwntf")]
+    assert main([*command, "--neighbors", "4", "--graph-reg", "100", *FAST]) == 0
     return folder
 
 
-def told(capsys, *arguments):
+def run_json(capsys, *arguments):
     """Run a command with --json; return its document."""
     code = main([*map(str, arguments), "--json"])
     printed = capsys.readouterr().out
@@ -53,7 +56,7 @@ def told(capsys, *arguments):
 
 
 def refused(capsys, *arguments):
-    """Run a command that must fail with exit code 1; return what it said on standard error."""
+    """Run a command that must fail with exit code 1; return what it printed to standard error."""
     assert main([*map(str, arguments)]) == 1
     captured = capsys.readouterr()
     assert captured.err.startswith("gwntf: ")
@@ -66,18 +69,30 @@ def refused(capsys, *arguments):
 def test_fitted_file_is_the_model_that_python_fits(place, capsys):
     model = gwntf.load(place / "m.gwntf")
     X = gwntf.read_data(place / "digits").X
-    options = {"max_iter": 3, "engine": "numpy", "graph_reg": 0.5, "n_clusters": 4, "random_state": 0}
-    ours = gwntf.GWNTF(4, **options)
+    graph, transport = gwntf.KNNGraph(4), gwntf.TransportOptions(inner_iter=2)
+    options = {"max_iter": 3, "engine": "numpy", "graph_reg": 0.5, "random_state": 0}
+    ours = gwntf.GWNTF(4, graph=graph, transport=transport, **options)
     with pytest.warns(UserWarning, match="stopped after `max_iter`"):
-        labels = ours.fit_predict(X)
+        ours.fit(X)
     np.testing.assert_array_equal(model.embedding_, ours.embedding_)
-    np.testing.assert_array_equal(model.labels_, labels)
+    assert (model.graph.n_neighbors, model.transport.inner_iter) == (4, 2)
 
 
-def test_fit_tells_a_script_what_it_did(place, tmp_path, capsys):
+def test_clusters_in_files_are_those_that_python_finds(place, capsys):
+    clusterer = gwntf.load(place / "c.gwntf")
+    graph = gwntf.KNNGraph(4, metric="auto", weight="self-tuning")
+    options = {"graph_reg": 100, "max_iter": 3, "engine": "numpy", "random_state": 0}
+    ours = gwntf.TensorClustering(4, graph=graph, **options).fit(gwntf.read_data(place / "digits").X)
+    np.testing.assert_array_equal(clusterer.labels_, ours.labels_)
+    np.testing.assert_array_equal(np.load(place / "c.npy"), ours.labels_)
+    np.testing.assert_array_equal(clusterer.model_.embedding_, ours.model_.embedding_)
+    assert clusterer.graph.get_params() == graph.get_params()
+
+
+def test_fit_prints_its_results_as_json(place, tmp_path, capsys):
     target = tmp_path / "nmf.gwntf"
     data = ["fit", place / "digits.npz", "--labels", "y", "--method", "NMF", "--rank", "3"]
-    document = told(capsys, *data, "-o", target, "--tol", "0", *FAST)
+    document = run_json(capsys, *data, "-o", target, "--tol", "0", *FAST)
     assert document["data"]["shape"] == [80, 64]
     assert document["data"]["classes"] == 4
     assert document["model"]["method"] == "NMF"
@@ -92,8 +107,16 @@ def test_fit_tells_a_script_what_it_did(place, tmp_path, capsys):
     assert gwntf.load(target).objective_ == document["model"]["objective"]
 
 
+def test_the_status_of_a_fit_is_printed_once(place, tmp_path, capsys):
+    command = ["fit", place / "digits", "--rank", "2", "-o", tmp_path / "m.gwntf", *FAST]
+    assert main([*map(str, command)]) == 0
+    captured = capsys.readouterr()
+    assert "stopped after `max_iter`" in captured.out
+    assert captured.err == ""
+
+
 def test_files_beyond_memory_are_read_block_by_block(tmp_path, capsys, monkeypatch, digits):
-    """The same embedding comes out, and nobody has read the file whole."""
+    """The embedding is the same, and the file is never read at once."""
     monkeypatch.setattr(sources, "BLOCK_BYTES", 2**13)
     monkeypatch.setattr(sources, "WHOLE_BYTES", 0)
     read, rows = sources.read, []
@@ -103,8 +126,8 @@ def test_files_beyond_memory_are_read_block_by_block(tmp_path, capsys, monkeypat
     for memory in ("1M", "1k"):
         model, embedding = tmp_path / f"{memory}.gwntf", tmp_path / f"{memory}.npy"
         limit = ["--max-memory", memory]
-        told(capsys, "fit", tmp_path / "x.npy", "--rank", 3, "--graph-reg", 0, "-o", model, *FAST, *limit)
-        told(capsys, "transform", model, tmp_path / "x.npy", "-o", embedding, *limit)
+        run_json(capsys, "fit", tmp_path / "x.npy", "--rank", 3, "--graph-reg", 0, "-o", model, *FAST, *limit)
+        run_json(capsys, "transform", model, tmp_path / "x.npy", "-o", embedding, *limit)
         found[memory] = np.load(embedding)
         assert bool(rows) == (memory == "1k")
     assert max(part.stop - part.start for part in rows) == 16
@@ -114,7 +137,7 @@ def test_files_beyond_memory_are_read_block_by_block(tmp_path, capsys, monkeypat
 @pytest.mark.parametrize("ending", ["npy", "csv"])
 def test_transform_writes_what_transform_returns(ending, place, tmp_path, capsys):
     target = tmp_path / f"e.{ending}"
-    document = told(capsys, "transform", place / "m.gwntf", place / "digits", "-o", target)
+    document = run_json(capsys, "transform", place / "m.gwntf", place / "digits", "-o", target)
     data = gwntf.read_data(place / "digits")
     with pytest.warns(UserWarning, match="far from converged"):
         expected = gwntf.load(place / "m.gwntf").transform(data.X)
@@ -128,57 +151,82 @@ def test_transform_writes_what_transform_returns(ending, place, tmp_path, capsys
     np.testing.assert_array_equal([[float(x) for x in row[1:]] for row in rows[1:]], expected)
 
 
-def test_transform_folds_and_resizes_to_what_the_model_knows(place, tmp_path, capsys, digits):
+def test_transform_folds_and_resizes_to_the_shape_of_the_fit(place, tmp_path, capsys, digits):
     for name in ("digits", "digits.npz"):
-        told(capsys, "transform", place / "m.gwntf", place / name, "-o", tmp_path / f"{name}.npy")
+        run_json(capsys, "transform", place / "m.gwntf", place / name, "-o", tmp_path / f"{name}.npy")
     by_class = np.argsort(digits[1], kind="stable")
     images, rows = (np.load(tmp_path / f"{name}.npy") for name in ("digits", "digits.npz"))
     np.testing.assert_allclose(images, rows[by_class] * 255 / 16, rtol=0.1, atol=0.02 * images.max())
     large = tmp_path / "large"
     large.mkdir()
     Image.fromarray(np.kron(digits[0][0] / 16 * 255, np.ones((3, 3))).astype(np.uint8)).save(large / "a.png")
-    told(capsys, "transform", place / "m.gwntf", large, "-o", tmp_path / "one.npy")
+    run_json(capsys, "transform", place / "m.gwntf", large, "-o", tmp_path / "one.npy")
     one = np.load(tmp_path / "one.npy")[0]
     np.testing.assert_allclose(one / one.sum(), rows[0] / rows[0].sum(), atol=0.02)
 
 
 def test_transform_predicts_clusters(place, tmp_path, capsys):
-    command = ["transform", place / "m.gwntf", place / "digits", "--predict", "-o", tmp_path / "p.npy"]
-    told(capsys, *command)
-    with pytest.warns(UserWarning, match="far from converged"):
-        expected = gwntf.load(place / "m.gwntf").predict(gwntf.read_data(place / "digits").X)
+    command = ["transform", place / "c.gwntf", place / "digits", "--predict", "-o", tmp_path / "p.npy"]
+    document = run_json(capsys, *command)
+    data = gwntf.read_data(place / "digits")
+    expected = gwntf.load(place / "c.gwntf").predict(data.X)
     np.testing.assert_array_equal(np.load(tmp_path / "p.npy"), expected)
+    assert document["scores"] == clustering_scores(data.labels, expected)
+
+
+def test_transform_with_a_clusterer_embeds_with_its_model(place, tmp_path, capsys):
+    run_json(capsys, "transform", place / "c.gwntf", place / "digits", "-o", tmp_path / "e.npy")
+    expected = gwntf.load(place / "c.gwntf").model_.transform(gwntf.read_data(place / "digits").X)
+    np.testing.assert_array_equal(np.load(tmp_path / "e.npy"), expected)
 
 
 def test_report_is_one_page_with_all_sections(place, tmp_path, capsys):
     target = tmp_path / "r.html"
-    told(capsys, "report", place / "m.gwntf", "-o", target)
+    run_json(capsys, "report", place / "c.gwntf", "-o", target)
     bare = target.read_text()
-    nmf = ["fit", place / "digits", "--method", "NMF", "--rank", "6", "--clusters", "4", "--max-iter", "40"]
-    told(capsys, *nmf, "-o", tmp_path / "nmf.gwntf", "--engine", "numpy", "-q")
-    told(capsys, "report", tmp_path / "nmf.gwntf", "--data", place / "digits", "-o", target)
+    nmf = ["fit", place / "digits", "--method", "NMF", "--rank", "6", "--max-iter", "40"]
+    run_json(capsys, *nmf, "-o", tmp_path / "nmf.gwntf", "--engine", "numpy", "-q")
+    run_json(capsys, "report", tmp_path / "nmf.gwntf", "--data", place / "digits", "-o", target)
     full = target.read_text()
     for heading in ("Clusters", "Components", "Embedding", "Objective", "Settings"):
         assert f"<h2>{heading}</h2>" in bare
     assert "reconstructions</h2>" not in bare
+    assert "<h2>Clusters</h2>" not in full
     assert "<h2>Samples and their reconstructions</h2>" in full
-    assert "class 3" in full
+    assert "coloured by known class" in full
     assert "http" not in full.replace("http-equiv", "")
 
 
 def test_info_on_data_and_on_models(place, capsys):
-    document = told(capsys, "info", place / "digits.npz")
+    document = run_json(capsys, "info", place / "digits.npz")
     X = np.load(place / "digits.npz")["X"]
     assert document["data"]["zeros"] == int((X == 0).sum())
     assert (document["data"]["smallest"], document["data"]["largest"]) == (X.min(), X.max())
-    assert told(capsys, "info", place / "m.gwntf")["model"]["rank"] == 4
+    assert run_json(capsys, "info", place / "m.gwntf")["model"]["rank"] == 4
     assert main(["info", str(place / "m.gwntf")]) == 0
     printed = capsys.readouterr().out
+    assert "GWNTF of rank 4, float64" in printed
     assert "fitted to 80 samples of 8x8" in printed
     assert "graph_reg = 0.5" in printed
+    assert "graph = KNNGraph(n_neighbors=4)" in printed
+    assert "clusters" not in printed
 
 
-def test_info_names_what_no_method_takes(tmp_path, capsys):
+def test_info_on_a_clusterer_describes_its_clusters_and_its_model(place, capsys):
+    clusterer = gwntf.load(place / "c.gwntf")
+    facts = run_json(capsys, "info", place / "c.gwntf")["model"]
+    assert (facts["method"], facts["clusters"], facts["rank"]) == ("TensorClustering", 4, 12)
+    assert facts["reconstruction_error"] == clusterer.model_.reconstruction_err_
+    assert facts["parameters"]["graph_reg"] == 100
+    assert main(["info", str(place / "c.gwntf")]) == 0
+    printed = capsys.readouterr().out
+    sizes = np.bincount(clusterer.labels_)
+    metric = clusterer.graph_metric_
+    assert "TensorClustering with GWNTF of rank 12, float64" in printed
+    assert f"clusters   4, {sizes.min()} to {sizes.max()} samples each, graph metric {metric}" in printed
+
+
+def test_info_names_entries_that_no_method_accepts(tmp_path, capsys):
     np.save(tmp_path / "x.npy", [[-1.0, np.nan], [np.inf, 2.0]])
     assert main(["info", str(tmp_path / "x.npy")]) == 0
     printed = capsys.readouterr().out
@@ -193,17 +241,17 @@ def test_info_names_what_no_method_takes(tmp_path, capsys):
 def test_a_folder_of_images_is_clustered_by_one_command(place, tmp_path, capsys, digits):
     target = tmp_path / "clusters.csv"
     extra = ["--model", tmp_path / "c.gwntf", "--report", tmp_path / "c.html", "--engine", "numpy", "-q"]
-    document = told(capsys, "cluster", place / "digits", "-o", target, *extra)
+    document = run_json(capsys, "cluster", place / "digits", "-o", target, *extra)
     rows = list(csv.DictReader(target.read_text().splitlines()))
     assert [row["sample"] for row in rows] == list(gwntf.read_data(place / "digits").names)
     assert document["scores"]["ACC"] > 0.9
     assert sum(document["sizes"]) == 80
     found = [int(row["cluster"]) for row in rows]
     np.testing.assert_array_equal(gwntf.load(tmp_path / "c.gwntf").labels_, found)
-    assert "Against the known classes" in (tmp_path / "c.html").read_text()
+    assert "Compared with the known classes" in (tmp_path / "c.html").read_text()
 
 
-def test_clusters_are_asked_for_where_no_classes_are_known(place, tmp_path, capsys):
+def test_the_number_of_clusters_is_required_where_no_classes_are_known(place, tmp_path, capsys):
     message = refused(capsys, "cluster", place / "digits.npz", "-o", tmp_path / "c.csv")
     assert "clusters: got nothing; expected --clusters K" in message
     assert not (tmp_path / "c.csv").exists()
@@ -220,15 +268,15 @@ def table(tmp_path, digits):
     return tmp_path / "t.csv", names
 
 
-def test_identifiers_of_a_table_come_first_in_what_is_written(table, tmp_path, capsys, digits):
+def test_identifiers_of_a_table_are_the_first_column_of_outputs(table, tmp_path, capsys, digits):
     path, names = table
     roles = ["--id-column", "id", "--label-column", "group"]
     model, clusters, embedding = tmp_path / "m.gwntf", tmp_path / "c.csv", tmp_path / "e.csv"
     fast = ["--engine", "numpy", "-q"]
-    document = told(capsys, "cluster", path, *roles, "-o", clusters, "--model", model, *fast)
+    document = run_json(capsys, "cluster", path, *roles, "-o", clusters, "--model", model, *fast)
     assert document["data"]["shape"] == [80, 64]
     assert document["data"]["classes"] == 4
-    told(capsys, "transform", model, path, "--id-column", "0", "--columns", "h00:h63", "-o", embedding)
+    run_json(capsys, "transform", model, path, "--id-column", "0", "--columns", "h00:h63", "-o", embedding)
     for target in (clusters, embedding):
         rows = list(csv.DictReader(target.read_text().splitlines()))
         assert [row["sample"] for row in rows] == names
@@ -244,7 +292,7 @@ def test_identifiers_of_a_table_come_first_in_what_is_written(table, tmp_path, c
 def test_cluster_without_a_file_prints_every_cluster(table, capsys):
     path, names = table
     command = ["cluster", path, "--id-column", "id", "--label-column", "group", "--engine", "numpy", "-q"]
-    labels = np.array(told(capsys, *command)["labels"])
+    labels = np.array(run_json(capsys, *command)["labels"])
     assert main([*map(str, command)]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("cluster  ")]
     sizes = np.bincount(labels)
@@ -259,11 +307,21 @@ def test_cluster_without_a_file_prints_every_cluster(table, capsys):
 # --- dry run -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", [["fit", "--rank", "4"], ["cluster", "-k", "4"]], ids=["fit", "cluster"])
-def test_dry_run_says_what_to_expect_and_writes_nothing(command, place, capsys):
+DRY_RUNS = {
+    "fit": (["fit", "--rank", "4"], 1000),
+    "cluster": (["cluster", "-k", "4"], 10),
+    "starts": (["fit", "--rank", "4", "--n-init", "3", "--max-iter", "7"], 21),
+    "epochs": (["fit", "--method", "MiniBatchGWNTF", "--rank", "4"], 10),
+}
+
+
+@pytest.mark.parametrize(("command", "iterations"), DRY_RUNS.values(), ids=DRY_RUNS)
+def test_dry_run_estimates_and_writes_nothing(command, iterations, place, capsys):
     before = sorted(place.rglob("*"))
-    document = told(capsys, *command, place / "digits", "--dry-run", "--engine", "numpy")
-    plan = document["plan"]
+    options = ["--dry-run", "--engine", "numpy", "--checkpoint", place / "run.ckpt"]
+    options = options[:3] if "MiniBatchGWNTF" in command else options  # which has no checkpoints
+    plan = run_json(capsys, *command, place / "digits", *options)["plan"]
+    assert plan["most_iterations"] == iterations
     assert plan["tried_samples"] == 80
     assert plan["expected_seconds"] >= plan["seconds_per_iteration_tried"] * plan["most_iterations"] > 0
     assert plan["expected_bytes"] > 80 * 64 * 8
@@ -273,13 +331,13 @@ def test_dry_run_says_what_to_expect_and_writes_nothing(command, place, capsys):
 def test_dry_run_on_a_part_grows_with_the_samples(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("gwntf.cli.plan._ENTRIES", 400)
     np.save(tmp_path / "x.npy", np.random.default_rng(0).random((500, 8)))
-    plan = told(capsys, "fit", tmp_path / "x.npy", "--method", "NMF", "--dry-run", "--engine", "numpy")["plan"]
+    plan = run_json(capsys, "fit", tmp_path / "x.npy", "--method", "NMF", "--dry-run", "--engine", "numpy")["plan"]
     assert plan["tried_samples"] == 50
     assert not plan["grows_quadratically"]
     assert plan["expected_seconds"] >= 10 * plan["seconds_per_iteration_tried"] * plan["most_iterations"]
     data = ["fit", tmp_path / "x.npy", "--dry-run", "--engine", "numpy"]
-    assert not told(capsys, *data)["plan"]["grows_quadratically"]
-    assert told(capsys, *data, "--costs", "cosine,grid")["plan"]["grows_quadratically"]
+    assert not run_json(capsys, *data)["plan"]["grows_quadratically"]
+    assert run_json(capsys, *data, "--costs", "cosine,grid")["plan"]["grows_quadratically"]
 
 
 # --- what is refused ---------------------------------------------------------------------------------------
@@ -300,10 +358,18 @@ def test_refusals_come_before_any_work_and_name_the_remedy(place, tmp_path, caps
         (["fit", tmp_path / "nan.npy", "-o", out], "1 NaN entries; expected numbers, or --missing ignore"),
         (["fit", tmp_path / "negative.npy", "-o", out], "1 negative entries (smallest -2)"),
         (["fit", tmp_path / "vector.npy", "-o", out], "an array of shape 4"),
-        (["fit", data, "--method", "NMF", "--graph-reg", "1", "-o", out], "NMF has no such parameter"),
+        (
+            ["fit", data, "--method", "NMF", "--graph-reg", "1", "-o", out],
+            "--graph-reg: got 1.0; expected no value: NMF",
+        ),
+        (["fit", data, "--method", "SWIFT", "--neighbors", "3", "-o", out], "--neighbors: got 3; expected no value"),
+        (["fit", data, "--method", "NMF", "--inner-iter", "3", "-o", out], "--inner-iter: got 3; expected no value"),
+        (["fit", data, "--checkpoint", tmp_path / "no" / "c", "-o", out], "checkpoint: got "),
+        (["cluster", data, "-k", "4", "--checkpoint", tmp_path], "checkpoint: got "),
+        (["cluster", data, "-k", "81"], "n_clusters"),
+        (["transform", model, data, "--predict", "-o", tmp_path / "e.npy"], "m.gwntf: got a GWNTF model, which has no"),
         (["fit", data, "--method", "NMF", "--init", "graph", "-o", out], "'init' parameter of NMF"),
         (["fit", data, "--reg", "0", "-o", out], "'reg' parameter of GWNTF"),
-        (["cluster", data, "-k", "4", "--reg", "0", "-o", tmp_path / "c.csv"], "'reg' parameter of GWNTF"),
         (["fit", data, "--costs", "grid", "-o", out], "costs: got 1 entries"),
         (["fit", data, "--sample-shape", "7x7", "-o", out], "sample_shape: got (7, 7)"),
         (["fit", data, "--max-memory", "1k", "-o", out], "at most 1.0 kB may be read"),
@@ -311,7 +377,7 @@ def test_refusals_come_before_any_work_and_name_the_remedy(place, tmp_path, caps
         (["transform", data, data, "-o", tmp_path / "e.npy"], "digits.npz"),
         (
             ["transform", model, tmp_path / "other.npy", "-o", tmp_path / "other.npy"],
-            "another file than the input",
+            "a file that is not one of the inputs",
         ),
         (["report", tmp_path / "absent.gwntf", "-o", tmp_path / "r.html"], "absent.gwntf"),
     ]:
@@ -328,6 +394,10 @@ def test_wrong_command_lines_exit_with_two(capsys):
         ["fit", "x.npy", "--sample-shape", "3by4"],
         ["fit", "x.npy", "--max-memory", "lots"],
         ["fit", "x.npy", "--seed", "-1"],
+        ["fit", "x.npy", "--clusters", "4"],
+        ["fit", "x.npy", "--method", "TensorClustering"],
+        ["fit", "x.npy", "--engine", "dask"],
+        ["cluster", "x.npy", "--reg", "1"],
         ["transform", "m.gwntf", "x.npy"],
     ):
         with pytest.raises(SystemExit) as stop:
@@ -337,7 +407,7 @@ def test_wrong_command_lines_exit_with_two(capsys):
 
 
 def test_errors_are_json_for_scripts(tmp_path, capsys):
-    document = told(capsys, "info", tmp_path / "absent.npy")
+    document = run_json(capsys, "info", tmp_path / "absent.npy")
     assert document["kind"] == "DataError"
     assert "does not exist" in document["error"]
 
@@ -346,12 +416,12 @@ def test_interruption_leaves_no_file_and_exits_with_130(place, tmp_path, capsys,
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gwntf.cli.commands.fit_model", lambda *args, **options: interrupt())
+    monkeypatch.setattr("gwntf.cli.commands.fit_estimator", interrupt)
     assert main(["fit", str(place / "digits.npz"), "-o", str(tmp_path / "m.gwntf")]) == 130
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interrupted_fit_goes_on_from_its_checkpoint(place, tmp_path, capsys):
+def test_an_interrupted_fit_resumes_from_its_checkpoint(place, tmp_path, capsys):
     def interrupt(iteration):
         if iteration.iteration == 3:
             raise KeyboardInterrupt
@@ -359,9 +429,9 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(place, tmp_path, capsys)
     X = gwntf.read_data(place / "digits").X
     options = {"max_iter": 6, "tol": 0.0, "engine": "numpy", "random_state": 0}
     whole = gwntf.GWNTF(3, **options).fit(X)
-    held = gwntf.Checkpoint(tmp_path / "c.ckpt", iterations=1)
+    checkpoint = gwntf.Checkpoint(tmp_path / "c.ckpt", iterations=1)
     with pytest.raises(KeyboardInterrupt):
-        gwntf.GWNTF(3, **options, checkpoint=held, callbacks=[interrupt]).fit(X)
+        gwntf.GWNTF(3, **options, callbacks=[checkpoint, interrupt]).fit(X)
     assert (tmp_path / "c.ckpt").exists()
     command = ["fit", str(place / "digits"), "--rank", "3", "-o", str(tmp_path / "m.gwntf"), "--tol", "0"]
     more = ["--max-iter", "6", "--engine", "numpy", "--checkpoint", str(tmp_path / "c.ckpt")]
@@ -371,7 +441,7 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(place, tmp_path, capsys)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.gwntf"]
 
 
-# --- around it ---------------------------------------------------------------------------------------------
+# --- help, completion, output ---------------------------------------------------------------------------------------------
 
 
 def test_help_of_every_command_has_examples(capsys):
@@ -383,7 +453,7 @@ def test_help_of_every_command_has_examples(capsys):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_know_commands_and_options(shell, capsys):
+def test_completion_scripts_have_commands_and_options(shell, capsys):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
     assert all(word in script for word in ("cluster", "transform", "sample-shape", "dry-run"))

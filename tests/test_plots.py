@@ -1,4 +1,4 @@
-"""What the pictures show, read back from matplotlib and compared with computations of their own."""
+"""What the figures show, read back from matplotlib and compared with independent computations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
-from gwntf import GWNTF, NCP, NMF, InputError
+from gwntf import GWNTF, NCP, NMF, InputError, TensorClustering
 from gwntf.core import MissingLibraryError
 from gwntf.plots import (
     flatten_embedding,
@@ -140,7 +140,7 @@ def test_an_image_can_be_drawn_along_its_axes(model, ax):
 # --- reconstructions ------------------------------------------------------------------------------------------
 
 
-def test_reconstructions_stand_below_their_samples_on_one_scale_with_their_error(model, ax):
+def test_reconstructions_are_below_their_samples_on_one_scale_with_their_error(model, ax):
     few = 7 * IMAGES[:3]
     panels = plot_reconstructions(model, few, columns=2, ax=ax)
     assert panels.shape == (2, 3)
@@ -156,7 +156,7 @@ def test_reconstructions_stand_below_their_samples_on_one_scale_with_their_error
     assert places[0].x0 == places[2].x0
 
 
-def test_gaps_are_shown_and_count_in_no_error(model, ax):
+def test_missing_entries_are_marked_and_do_not_count_in_the_error(model, ax):
     gappy = IMAGES[:2].copy()
     gappy[0, 1:3, 2] = np.nan
     panels = plot_reconstructions(model, gappy, ax=ax)
@@ -187,7 +187,7 @@ def test_curves_have_axes(curves, ax):
         assert panels[-1].get_xlabel() == "feature"
 
 
-def test_gaps_of_curves_are_shaded(curves, ax):
+def test_missing_entries_of_curves_are_shaded(curves, ax):
     gappy = IMAGES.reshape(12, 30)[:1].copy()
     gappy[0, [4, 9]] = np.nan
     panel = plot_reconstructions(curves, gappy, ax=ax)[0, 0]
@@ -235,6 +235,21 @@ def test_points_are_coloured_by_their_class_and_named(rng, ax):
         np.testing.assert_allclose(mpl.colors.to_rgba(shown), expected)
 
 
+@pytest.fixture(scope="module")
+def clusterer():
+    return TensorClustering(3, max_iter=2, engine="numpy", random_state=0).fit(IMAGES)
+
+
+def test_a_clusterer_is_drawn_with_the_embedding_of_its_model_and_its_labels(clusterer, ax):
+    plot_embedding(clusterer, projection=lambda Z: Z[:, :2], ax=ax)
+    points = ax.collections[0]
+    np.testing.assert_allclose(points.get_offsets(), clusterer.model_.embedding_[:, :2])
+    np.testing.assert_array_equal(points.get_array(), clusterer.labels_)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1", "2"]
+    other = plot_embedding(clusterer, np.arange(12) % 2, ax=Figure().subplots())
+    np.testing.assert_array_equal(other.collections[0].get_array(), np.arange(12) % 2)
+
+
 def test_many_classes_have_no_legend(rng, ax):
     assert plot_embedding(rng.random((25, 3)), np.arange(25), ax=ax).get_legend() is None
 
@@ -245,18 +260,18 @@ class Halved:
 
 
 @pytest.mark.parametrize("projection", [lambda Z: Z[:, :2] / 2, Halved()])
-def test_any_way_into_the_plane_can_be_given(rng, ax, projection):
+def test_any_projection_to_the_plane_can_be_given(rng, ax, projection):
     Z = rng.random((6, 3))
     plot_embedding(Z, projection=projection, ax=ax)
     np.testing.assert_allclose(ax.collections[0].get_offsets(), Z[:, :2] / 2)
 
 
-def test_one_component_or_one_sample_lie_on_a_line():
+def test_one_component_or_one_sample_has_no_principal_components():
     assert principal_plane(np.ones((4, 1))).tolist() == [[0, 0]] * 4
     assert principal_plane(np.ones((1, 3))).tolist() == [[0, 0]]
 
 
-def test_t_sne_is_one_way_into_the_plane(rng, ax):
+def test_t_sne_is_a_projection_to_the_plane(rng, ax):
     plot_embedding(rng.random((12, 3)), projection=flatten_embedding, ax=ax)
     assert np.ptp(ax.collections[0].get_offsets(), axis=0).min() > 0
 
@@ -299,7 +314,7 @@ def test_models_of_tensors_are_drawn_too(name):
     assert np.ravel(CALLS[name](model))[0].has_data()
 
 
-def test_masked_samples_are_drawn_as_those_with_gaps():
+def test_masked_samples_are_drawn_like_samples_with_nan():
     gaps = np.ma.masked_array(IMAGES, mask=False)
     gaps[:, 0, 0] = np.ma.masked
     model = GWNTF(3, max_iter=3, tol=0, random_state=0, missing="ignore").fit(gaps)
@@ -308,7 +323,7 @@ def test_masked_samples_are_drawn_as_those_with_gaps():
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_pictures_stay_on_the_axes_they_are_given(model, call):
+def test_figures_are_drawn_on_the_given_axes_only(model, call):
     figure = Figure(figsize=(8, 3))
     left, right = figure.subplots(1, 2)
     before, numbers = dict(mpl.rcParams), plt.get_fignums()
@@ -330,7 +345,7 @@ def test_pictures_stay_on_the_axes_they_are_given(model, call):
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_axes_are_made_where_none_are_given(model, call, monkeypatch):
+def test_new_axes_are_made_where_none_are_given(model, call, monkeypatch):
     monkeypatch.setattr(plt, "show", lambda: pytest.fail("a window was shown"))
     found = np.ravel(call(model))
     assert found[0].figure.number in plt.get_fignums()
@@ -338,13 +353,13 @@ def test_axes_are_made_where_none_are_given(model, call, monkeypatch):
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_without_matplotlib_pictures_say_what_to_install(model, call, monkeypatch):
+def test_without_matplotlib_an_error_says_what_to_install(model, call, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingLibraryError, match=r"pip install 'gwntf\[plots\]'"):
         call(model)
 
 
-def test_importing_the_room_does_not_load_matplotlib():
+def test_importing_plots_does_not_load_matplotlib():
     import subprocess
     import sys
 
@@ -353,10 +368,25 @@ def test_importing_the_room_does_not_load_matplotlib():
     assert done.stdout.strip() == "False"
 
 
-@pytest.mark.parametrize("call", [call for name, call in CALLS.items() if name not in {"images", "bars", "curves"}])
+OF_MODELS = {name: call for name, call in CALLS.items() if name not in {"images", "bars", "curves"}}
+
+
+@pytest.mark.parametrize("call", OF_MODELS.values(), ids=OF_MODELS)
 def test_a_model_that_is_not_fitted_is_refused(call):
     with pytest.raises(InputError, match="model: got GWNTF, which is not fitted"):
         call(GWNTF(2))
+
+
+def test_a_clusterer_that_is_not_fitted_is_refused():
+    with pytest.raises(InputError, match="model_or_Z: got a TensorClustering that is not fitted"):
+        plot_embedding(TensorClustering(3))
+
+
+@pytest.mark.parametrize("name", sorted(set(OF_MODELS) - {"embedding"}))
+def test_plots_of_a_factorization_say_which_one_a_clusterer_has(name, clusterer):
+    with pytest.raises(InputError, match="model: got a TensorClustering; expected a fitted factorization, such as its"):
+        OF_MODELS[name](clusterer)
+    assert np.ravel(OF_MODELS[name](clusterer.model_))[0].has_data()
 
 
 BAD = [
@@ -424,7 +454,7 @@ def test_negative_samples_are_refused(model):
         plot_flow(model, -IMAGES[0])
 
 
-def test_pictures_of_a_model_whose_output_is_frames():
+def test_models_whose_output_is_a_data_frame_are_drawn():
     pytest.importorskip("pandas")
     model = GWNTF(2, costs=(None, "grid", "grid"), sample_shape=(5, 6), **TRANSPORT).fit(IMAGES.reshape(12, 30))
     model.set_output(transform="pandas")

@@ -1,4 +1,4 @@
-"""A program as a user with strict type checks would write it; `test_package.py` has mypy look at it."""
+"""A program as a user with strict type checks would write it; `test_package.py` runs mypy on it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from gwntf import (
     NMF,
     InputError,
     Iteration,
+    KNNGraph,
+    ProgressBar,
     SeparableCost,
     Status,
+    TensorClustering,
+    TransportOptions,
     fit_many,
-    neighbor_graph,
     wasserstein_distance,
 )
 from gwntf.datasets import load_digits_tensor
@@ -30,20 +33,22 @@ def watch(news: Iteration) -> bool:
 
 def clusters(images: NDArray[np.floating[Any]], truth: NDArray[np.int_]) -> float:
     """Fit, label and score."""
-    model = GWNTF.for_clustering(10, random_state=0)
-    assert_type(model, GWNTF)
-    labels = model.fit_predict(images)
+    clusterer = TensorClustering(10, graph=KNNGraph(7, metric="auto"), random_state=0).fit(images)
+    assert_type(clusterer, TensorClustering)
+    assert_type(clusterer.model_, GWNTF)
+    labels = clusterer.labels_
     assert_type(labels, NDArray[np.int_])
-    assert_type(model.predict(images[:3]), NDArray[np.int_])
+    assert_type(clusterer.predict(images[:3]), NDArray[np.int_])
     assert_type(clustering_scores(truth, labels), dict[str, float])
     return clustering_accuracy(truth, labels)
 
 
 def parts(images: NDArray[np.floating[Any]]) -> list[NMF]:
-    """Fit with a callback, a graph and a cost of one's own."""
-    graph = neighbor_graph(images, 5)
-    cost = SeparableCost.on_grid((8, 8))
-    model = GWNTF(5, costs=(None, cost), graph=graph, callbacks=[watch]).fit(images.reshape(len(images), -1))
+    """Fit with callbacks, a ready graph, a custom cost and options of the solver."""
+    graph, cost = KNNGraph(5).build(images), SeparableCost.on_grid((8, 8))
+    options = TransportOptions("auto")
+    model = GWNTF(5, costs=(None, cost), graph=graph, transport=options, callbacks=[ProgressBar(), watch])
+    model.fit(images.reshape(len(images), -1))
     assert_type(model, GWNTF)
     assert_type(model.score(images), float)
     assert_type(model.status_, Status)
@@ -54,7 +59,7 @@ def parts(images: NDArray[np.floating[Any]]) -> list[NMF]:
 
 
 def main() -> None:
-    """Run it all, and say what was wrong with the input if anything was."""
+    """Run everything, and print what was wrong with the input if anything was."""
     images, truth = load_digits_tensor()
     try:
         clusters(images, truth)

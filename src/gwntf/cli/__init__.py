@@ -1,6 +1,7 @@
 """The `gwntf` command: arguments, printed output and files.
 
-May import everything. Start with `parser`, which names the function of every command.
+May import everything. Start with `parser`, which names the function of every command; `build` makes estimators
+of its options, `data` reads data.
 """
 
 from collections.abc import Sequence
@@ -23,8 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (GwntfError, OSError) as error:
         output.close(error)
     except MemoryError:
-        output.close(DataError("there is not enough memory: see --dry-run"))
+        output.close(DataError("not enough memory; --dry-run estimates what a fit needs"))
     except KeyboardInterrupt:
-        print_error("interrupted; no file was left incomplete, and with --checkpoint or a cache the command resumes")
+        print_error(
+            "interrupted; no incomplete file was left, and with --checkpoint or a cache the same command resumes"
+        )
         return 130
     return 1

@@ -1,11 +1,12 @@
-"""Commands on data and models: `gwntf fit`, `cluster`, `transform`, `report`, `info`, and how they read data."""
+"""Commands on data and models: `gwntf fit`, `cluster`, `transform`, `report`, `info`."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gwntf.cli.build import build_clusterer, build_factorization
+from gwntf.cli.data import check_values, load_samples, print_summary, read_samples, sample_layout
 from gwntf.cli.output import (
     Output,
     check_output,
@@ -17,26 +18,24 @@ from gwntf.cli.output import (
     write_text,
 )
 from gwntf.cli.plan import print_plan
-from gwntf.core import GwntfError, InputError, Status
-from gwntf.estimators import GWNTF, load
-from gwntf.estimators.base import check_parameters
-from gwntf.estimators.files import KNOWN
+from gwntf.core import InputError, Status
+from gwntf.estimators import TensorClustering, load
 from gwntf.evaluation import clustering_scores
 from gwntf.plots import require_matplotlib
-from gwntf.readers import Samples, Summary, default_memory, read_data, summarise
-from gwntf.reports import ending, model_report, set_parameters
+from gwntf.readers import summarise
+from gwntf.reports import describe, ending, factorization_of, model_report, set_parameters
 
 _MEMBERS = 6  # members of a cluster that are printed
 
 
 def run_fit(options: Any, output: Output) -> None:
-    """Read data, fit a model, save it."""
+    """Read data, fit a factorization, save it."""
     if options.output is None and not options.dry_run:
         raise InputError("output", "nothing", "-o MODEL.gwntf, or --dry-run")
     check_output(options.output, ".gwntf", inputs=[options.data])
-    model = build(options.method, given_parameters(options))
+    model = build_factorization(options)
     samples = load_samples(output, options.data, options)
-    if fit_model(output, model, samples.X, options, labelled=options.n_clusters is not None):
+    if fit_estimator(output, model, samples.X, options):
         model.save(options.output)
         output.written(options.output)
 
@@ -46,63 +45,62 @@ def run_cluster(options: Any, output: Output) -> None:
     check_output(options.output, ".csv", ".npy", inputs=[options.data])
     check_output(options.model, ".gwntf", inputs=[options.data, options.output])
     check_output(options.report, ".html", inputs=[options.data, options.output])
+    clusterer = build_clusterer(options)
     samples = load_samples(output, options.data, options)
-    given = given_parameters(options)
-    if "n_clusters" not in given:
+    if options.n_clusters is None:
         if samples.labels is None:
             raise InputError("clusters", "nothing", "--clusters K, because the data have no known classes")
-        given["n_clusters"] = len(np.unique(samples.labels))
-    model: Any = GWNTF.for_clustering(**given)
-    checked(model)
-    if not fit_model(output, model, samples.X, options, labelled=True):
+        clusterer.set_params(n_clusters=len(np.unique(samples.labels)))
+    if not fit_estimator(output, clusterer, samples.X, options):
         return
-    sizes = np.bincount(model.labels_, minlength=model.n_clusters)
-    metric = f", graph metric {model.graph_metric_}" if hasattr(model, "graph_metric_") else ""
-    output.line("clusters", f"{model.n_clusters}, {sizes.min()} to {sizes.max()} samples each{metric}", sizes=sizes)
-    print_scores(output, samples.labels, model.labels_)
+    sizes = np.bincount(clusterer.labels_, minlength=clusterer.n_clusters)
+    output.line("clusters", describe_clusters(clusterer), sizes=sizes)
+    print_scores(output, samples.labels, clusterer.labels_)
     if options.output is None:
-        print_clusters(output, model.labels_, samples.names)
+        print_clusters(output, clusterer.labels_, samples.names)
     else:
-        write_table(options.output, {"cluster": model.labels_}, samples.names)
+        write_table(options.output, {"cluster": clusterer.labels_}, samples.names)
         output.written(options.output)
     if options.model is not None:
-        model.save(options.model)
+        clusterer.save(options.model)
         output.written(options.model, key="model_file")
     if options.report is not None:
         with printed_warnings():
-            write_text(options.report, model_report(model, options.data.name, samples))
+            write_text(options.report, model_report(clusterer, options.data.name, samples))
         output.written(options.report, key="report")
 
 
-def fit_model(output: Output, model: Any, X: Any, options: Any, *, labelled: bool) -> bool:
-    """Fit with a progress bar and print the result; with --dry-run only print a plan, and return False."""
+def fit_estimator(output: Output, estimator: Any, X: Any, options: Any) -> bool:
+    """Fit and print the result; with --dry-run only print a plan, and return False."""
     if options.dry_run:
-        print_plan(output, model, X, labelled=labelled)
+        print_plan(output, estimator, X)
         return False
-    model.set_params(progress=not options.quiet)
     start = time.perf_counter()
     with printed_warnings(*(status.message for status in Status)):  # the line "fit" has the status
-        model.fit_predict(X) if labelled else model.fit(X)
+        estimator.fit(X)
     seconds = time.perf_counter() - start
-    name, rank = type(model).__name__, model.embedding_.shape[1]
-    error = f"relative reconstruction error {model.reconstruction_err_:.3f}"
-    output.line("model", f"{name} of rank {rank}, {error}")
+    model = factorization_of(estimator)
+    output.line("model", f"{describe(estimator)}, relative reconstruction error {model.reconstruction_err_:.3f}")
     output.line("fit", f"{model.n_iter_} iterations in {format_duration(seconds)}. {ending(model)}")
-    output.record(model=model_facts(model), seconds=seconds)
+    output.record(model=model_facts(estimator), seconds=seconds)
     return True
 
 
 def run_transform(options: Any, output: Output) -> None:
     """Load a model, read samples, write their embedding or clusters."""
     check_output(options.output, ".csv", ".npy", inputs=[options.data, options.model])
-    model = load(options.model)
+    estimator = load(options.model)
+    if options.predict and not isinstance(estimator, TensorClustering):
+        given = f"a {type(estimator).__name__} model, which has no clusters"
+        raise InputError(str(options.model), given, "with --predict a file that `gwntf cluster --model` has written")
+    model = factorization_of(estimator)
     samples = load_samples(output, options.data, options, model)
     shape, expected = tuple(samples.X.shape[1:]), sample_layout(model)
     if shape != expected:
         given = f"samples of {format_shape(shape)}"
         raise InputError(str(options.data), given, f"{format_shape(expected)}, as in the fit")
     with printed_warnings():
-        values = model.predict(samples.X) if options.predict else model.transform(samples.X)
+        values = estimator.predict(samples.X) if options.predict else model.transform(samples.X)
     if options.predict:
         print_scores(output, samples.labels, values)
         columns = {"cluster": values}
@@ -116,12 +114,12 @@ def run_report(options: Any, output: Output) -> None:
     """Load a model, write a page on it."""
     require_matplotlib()
     check_output(options.output, ".html", inputs=[options.model, options.data])
-    model = load(options.model)
-    samples = None if options.data is None else read_samples(options.data, options, model)
+    estimator = load(options.model)
+    samples = None if options.data is None else read_samples(options.data, options, factorization_of(estimator))
     if samples is not None:
-        check_values(options.data, summarise(samples.X), model.missing)
+        check_values(options.data, summarise(samples.X), estimator.missing)
     with printed_warnings():
-        write_text(options.output, model_report(model, (options.data or options.model).name, samples))
+        write_text(options.output, model_report(estimator, (options.data or options.model).name, samples))
     output.written(options.output)
 
 
@@ -134,31 +132,32 @@ def run_info(options: Any, output: Output) -> None:
     found = summarise(samples.X)
     print_summary(output, options.file, samples, found)
     for count, text in (
-        (found.negative, "negative entries: no method accepts them"),
-        (found.infinite, "infinite entries: no method accepts them"),
-        (found.missing, "missing entries: fit with --missing ignore"),
+        (found.negative, "negative entries, which no method accepts"),
+        (found.infinite, "infinite entries, which no method accepts"),
+        (found.missing, "missing entries: use --missing ignore"),
     ):
         if count:
             output.line("note", f"{count} {text}")
 
 
-def _print_model(output: Output, model: Any) -> None:
-    facts = model_facts(model)
-    output.line("model", f"{facts['method']} of rank {facts['rank']}, {facts['dtype']}", model=facts)
+def _print_model(output: Output, estimator: Any) -> None:
+    facts, model = model_facts(estimator), factorization_of(estimator)
+    output.line("model", f"{describe(estimator)}, {facts['dtype']}", model=facts)
     output.line("data", f"fitted to {facts['samples']} samples of {format_shape(facts['sample_shape'])}")
     objective = f"objective {facts['objective']:.6g}"
     output.line("fit", f"{facts['iterations']} iterations, {objective}. {ending(model)}")
     output.line("error", f"relative reconstruction error {facts['reconstruction_error']:.3f}")
-    if facts["clusters"]:
-        output.line("clusters", str(facts["clusters"]))
+    if model is not estimator:
+        output.line("clusters", describe_clusters(estimator))
     for name, value in facts["parameters"].items():
         output.line("parameter", f"{name} = {to_json(value)}")
 
 
-def model_facts(model: Any) -> dict[str, Any]:
-    """Return what the JSON document says about a fitted model."""
+def model_facts(estimator: Any) -> dict[str, Any]:
+    """Return what the JSON document says about a fitted factorization or clusterer."""
+    model = factorization_of(estimator)
     return {
-        "method": type(model).__name__,
+        "method": type(estimator).__name__,
         "rank": model.embedding_.shape[1],
         "samples": model.embedding_.shape[0],
         "sample_shape": model.sample_shape_,
@@ -167,9 +166,16 @@ def model_facts(model: Any) -> dict[str, Any]:
         "status": model.status_.value,
         "objective": model.objective_,
         "reconstruction_error": model.reconstruction_err_,
-        "clusters": model.n_clusters if hasattr(model, "labels_") else None,
-        "parameters": set_parameters(model),
+        "clusters": None if model is estimator else estimator.n_clusters,
+        "parameters": set_parameters(estimator),
     }
+
+
+def describe_clusters(clusterer: TensorClustering) -> str:
+    """Return the number of clusters, their sizes and the metric that was chosen."""
+    sizes = np.bincount(clusterer.labels_, minlength=clusterer.n_clusters)
+    metric = f", graph metric {clusterer.graph_metric_}" if hasattr(clusterer, "graph_metric_") else ""
+    return f"{clusterer.n_clusters}, {sizes.min()} to {sizes.max()} samples each{metric}"
 
 
 def print_scores(output: Output, known: Any, found: Any) -> None:
@@ -189,112 +195,3 @@ def print_clusters(output: Output, labels: Any, names: Any) -> None:
         more = ", ..." if len(members) > _MEMBERS else ""
         output.line("cluster", f"{found[k]}: {sizes[k]} samples: {shown}{more}")
     output.line("note", "-o CLUSTERS.csv writes the cluster of every sample", labels=labels)
-
-
-def load_samples(output: Output, path: Path, options: Any, model: Any = None) -> Samples:
-    """Read data, print a summary, and check that a fit, or the model, can use them."""
-    samples = read_samples(path, options, model)
-    found = summarise(samples.X)
-    print_summary(output, path, samples, found)
-    check_values(path, found, options.missing if model is None else model.missing)
-    return samples
-
-
-def read_samples(path: Path, options: Any, model: Any = None) -> Samples:
-    """Read data as the options say; for a model, rows are folded and images resized to the shape of its samples."""
-    layout = () if model is None else sample_layout(model)
-    is_folder = path.is_dir() and path.suffix.lower() != ".zarr"
-    size: Any = options.size or (layout[:2] if is_folder and len(layout) > 1 else None)
-    if size is not None and len(size) != 2:
-        raise InputError("size", format_shape(size), "a height and a width, as in 32x32")
-    limit = default_memory() if options.max_memory is None else options.max_memory
-    large = path.suffix.lower() == ".npy" and path.is_file() and path.stat().st_size > limit
-
-    def read(sample_shape: tuple[int, ...] | None) -> Samples:
-        return read_data(
-            path,
-            key=options.key,
-            labels=options.labels,
-            id_column=options.id_column,
-            label_column=options.label_column,
-            columns=options.columns,
-            sample_shape=sample_shape,
-            sample_axis=options.sample_axis,
-            size=size,
-            color=options.color or (is_folder and len(layout) == 3 and layout[-1] == 3),
-            lazy=large and sample_shape is None and options.sample_axis == 0,
-            max_bytes=options.max_memory,
-        )
-
-    samples = read(options.sample_shape)
-    rows = len(samples.X.shape) == 2 and not hasattr(samples.X, "tocsr")
-    if rows and not is_folder and len(layout) > 1 and options.sample_shape is None:
-        return read(layout)
-    return samples
-
-
-def sample_layout(model: Any) -> tuple[int, ...]:
-    """Return the shape of one sample as the model takes it in X."""
-    return tuple(np.shape(model.inverse_transform(model.embedding_[:1]))[1:])
-
-
-def check_values(path: Path, found: Summary, missing: str | None) -> None:
-    """Raise if the data contain entries that no method accepts; the message names options of the command line."""
-    if len(found.shape) < 2 or 0 in found.shape:
-        given = f"an array of shape {format_shape(found.shape)}"
-        raise InputError(str(path), given, "samples first and at least one more axis")
-    if found.negative:
-        given = f"{found.negative} negative entries (smallest {found.smallest:g})"
-        raise InputError(str(path), given, "nonnegative numbers: shift or clip them first")
-    if found.infinite:
-        raise InputError(str(path), f"{found.infinite} infinite entries", "finite numbers")
-    if found.missing and missing != "ignore":
-        raise InputError(str(path), f"{found.missing} NaN entries", "numbers, or --missing ignore")
-    if not found.largest > 0:
-        raise InputError(str(path), "only zeros", "data with some positive entries")
-
-
-def print_summary(output: Output, path: Path, samples: Samples, found: Summary) -> None:
-    """Print shape, type and range of the data, the number of known classes, and remarks of the reader."""
-    share = 100 * found.zeros / max(1, found.entries)
-    kind = f"sparse {found.dtype}" if found.sparse else found.dtype
-    missing = f", {found.missing} missing" if found.missing else ""
-    classes = None if samples.labels is None else len(set(samples.labels.tolist()))
-    text = (
-        f"{path}: {found.shape[0]} samples of {format_shape(found.shape[1:])}, {kind}, "
-        f"{found.smallest:g} to {found.largest:g}, {share:.1f} % zeros{missing}"
-    )
-    data = {"path": str(path), "classes": classes, "note": samples.note, **vars(found)}
-    output.line("data", text, data=data)
-    if classes is not None:
-        output.line("classes", f"{classes} known; not used in the fit")
-    if samples.names is not None and path.is_file():
-        ends = dict.fromkeys((samples.names[0], samples.names[-1]))
-        output.line("ids", " to ".join(ends))
-    if samples.note:
-        output.line("note", samples.note)
-
-
-def given_parameters(options: Any) -> dict[str, Any]:
-    """Return the parameters of the estimator that the user set."""
-    names = set(GWNTF().get_params()) & set(vars(options)) - {"sample_shape"}  # the reader has folded the samples
-    given = {name: value for name in names if (value := getattr(options, name)) is not None}
-    return {name: None if (name, value) == ("sample_norm", "none") else value for name, value in given.items()}
-
-
-def build(method: str, given: dict[str, Any]) -> Any:
-    """Return an estimator of that method; raise if it does not have one of the parameters."""
-    cls: Any = KNOWN[method]
-    unknown = sorted(set(given) - set(cls().get_params()))
-    if unknown:
-        raise InputError(unknown[0], repr(given[unknown[0]]), f"nothing: {method} has no such parameter")
-    return checked(cls(**given))
-
-
-def checked(model: Any) -> Any:
-    """Return the estimator after a check of its parameters."""
-    try:
-        check_parameters(model)
-    except ValueError as error:
-        raise GwntfError(str(error)) from error
-    return model

@@ -18,7 +18,7 @@ from gwntf.io import atomic_path
 
 
 class Output:
-    """Prints lines as they come, or with `as_json` one JSON document at the end."""
+    """Prints lines immediately, or with `as_json` one JSON document at the end."""
 
     def __init__(self, command: str, *, as_json: bool) -> None:
         self._json = as_json
@@ -39,7 +39,7 @@ class Output:
         self.line("written", f"{path}{note}", **{key: str(path)}, **data)
 
     def close(self, error: Exception | None = None) -> None:
-        """Print the error to standard error, and the JSON document, with `error` one about it, to standard output."""
+        """Print an error to standard error, and to standard output the JSON document, or one about the error."""
         document = to_json(self._document)
         if error is not None:
             print_error(str(error))
@@ -55,17 +55,17 @@ def print_error(text: str) -> None:
 
 @contextmanager
 def printed_warnings(*ignored: str) -> Iterator[None]:
-    """Print each warning once to standard error, one line each, except for the messages in `ignored`."""
+    """Print each warning once to standard error, one line each, except for those that begin with one of `ignored`."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
     for message in dict.fromkeys(str(warning.message) for warning in caught):
-        if message not in ignored:
+        if not message.startswith(ignored):
             print_error(message)
 
 
 def printable(text: str) -> str:
-    """Escape control characters, which names from files may contain and a terminal would obey."""
+    """Escape control characters, which names from files may contain and a terminal would interpret."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -108,7 +108,7 @@ def check_output(path: Path | None, *suffixes: str, inputs: Sequence[Path | None
     if path.is_dir():
         raise InputError("output", str(path), "a file, not a folder")
     if path.resolve() in [other.resolve() for other in inputs if other is not None]:
-        raise InputError("output", str(path), "another file than the input")
+        raise InputError("output", str(path), "a file that is not one of the inputs")
 
 
 def write_table(path: Path, columns: Mapping[str, NDArray[Any]], names: Sequence[str] | None) -> None:

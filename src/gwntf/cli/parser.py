@@ -11,34 +11,34 @@ from typing import Any
 
 from gwntf._version import __version__
 from gwntf.backends import BACKENDS
+from gwntf.cli.build import METHODS
 from gwntf.cli.commands import run_cluster, run_fit, run_info, run_report, run_transform
 from gwntf.cli.output import Output
 from gwntf.cli.tables import run_demo, run_reproduce
 from gwntf.core import MissingLibraryError
-from gwntf.estimators.files import KNOWN
-from gwntf.estimators.places import ENGINES
 from gwntf.experiments import known_tables
 from gwntf.geometry import GRAPH_METRICS, GRAPH_WEIGHTS
 from gwntf.readers import FORMATS
 
 _EPILOG = """\
 examples:
-  gwntf info photos/                                       what it contains
-  gwntf cluster photos/ --clusters 10 -o clusters.csv      clusters of images
-  gwntf fit photos/ --rank 20 -o photos.gwntf              a model in a file
-  gwntf transform photos.gwntf new/ -o embedding.csv       embedding of new samples
-  gwntf report photos.gwntf -o photos.html                 a page on the model
+  gwntf info photos/                                       describe the data
+  gwntf cluster photos/ --clusters 10 -o clusters.csv      cluster images
+  gwntf fit photos/ --rank 20 -o photos.gwntf              fit a model and save it
+  gwntf transform photos.gwntf new/ -o embedding.csv       embed new samples
+  gwntf report photos.gwntf -o photos.html                 write an HTML report
 
-`gwntf COMMAND --help` lists the options. Exit codes: 0 success, 1 an error, printed to standard error, 2 a wrong
+`gwntf COMMAND --help` lists the options. Exit codes: 0 success, 1 error (printed to standard error), 2 invalid
 command line, 130 interrupted."""
 
 _HELP = {
     "cluster": """\
 DATA [-o CLUSTERS.csv] [options]
 
-Find clusters of samples. Fits GWNTF with its preset for clustering, whose graph is chosen
-without labels. Known classes, if any, score the clusters and are used for nothing else.
-Without -o the clusters are printed.
+Find clusters of samples. Fits a TensorClustering, which chooses its graph without labels.
+Known classes, if any, are used only to score the clusters and for their default number.
+Without -o the clusters are printed. The file that --model writes also assigns new samples
+to the clusters: gwntf transform --predict.
 
   gwntf cluster photos/ --clusters 10 -o clusters.csv --report clusters.html
   gwntf cluster COIL20.mat --labels gnd --sample-shape 32x32 -o clusters.csv
@@ -46,8 +46,8 @@ Without -o the clusters are printed.
     "fit": """\
 DATA -o MODEL.gwntf [options]
 
-Factorise data and save the model in a file. Samples are the first axis of an array, the
-rows of a table or the images of a folder.
+Factorise data and save the model. Samples are the first axis of an array, the rows of a
+table or the images of a folder. To find clusters, use gwntf cluster.
 
   gwntf fit faces/ --size 32x32 --rank 40 -o faces.gwntf
   gwntf fit counts.csv --id-column id --columns w1:w50 --method NMF --rank 8 -o counts.gwntf
@@ -56,18 +56,19 @@ rows of a table or the images of a folder.
     "transform": """\
 MODEL DATA -o FILE [options]
 
-Embed new samples with a fitted model. Rows are folded and images resized to the shape that
-the model was fitted to.
+Embed new samples with a fitted model. With --predict the model file must be one of gwntf
+cluster, and the clusters of the samples are written. Rows are folded and images resized to
+the shape of the samples of the fit.
 
   gwntf transform faces.gwntf new_faces/ -o embedding.csv
   gwntf transform counts.gwntf more.csv --id-column id --columns w1:w50 -o embedding.csv
-  gwntf transform faces.gwntf new_faces/ --predict -o clusters.csv""",
+  gwntf transform clusters.gwntf new_faces/ --predict -o clusters.csv""",
     "report": """\
 MODEL -o PAGE.html [options]
 
-Write a page on a fitted model. Shows components, objective and embedding; with the data of
-the fit also samples, their reconstructions, and the members of every cluster. One HTML file
-that needs no network.
+Write an HTML report of a fitted model. It shows components, objective, embedding and the
+clusters of a model of gwntf cluster; with the data of the fit also samples, their
+reconstructions and members of every cluster. The page is one file that needs no network.
 
   gwntf report faces.gwntf -o faces.html
   gwntf report faces.gwntf --data faces/ -o faces.html
@@ -75,7 +76,7 @@ that needs no network.
     "info": """\
 FILE [options]
 
-Print what a data file, a folder of images or a model file contains.
+Describe a data file, a folder of images or a model file.
 
   gwntf info photos/
   gwntf info COIL20.mat --key fea
@@ -83,21 +84,21 @@ Print what a data file, a folder of images or a model file contains.
     "demo": """\
 [-o FOLDER]
 
-Run all methods on scikit-learn's digits. Prints a table and draws a figure.
+Run all methods on scikit-learn's digits. Prints a table and writes a figure.
 
   gwntf demo -o results""",
     "reproduce": """\
 TABLE [TABLE ...] [options]
 
-Run the paper's tables. Prints them beside the published scores, and writes JSON, Markdown,
-HTML and a chart. Finished runs are cached in FOLDER/cache: a table that was interrupted
-resumes from there.
+Reproduce the paper's tables. Prints them with the published scores, and writes JSON,
+Markdown, HTML and a chart. Finished runs are cached in FOLDER/cache, so that the same
+command continues an interrupted table.
 
   gwntf reproduce coil20 pie_pose27 --runs 50""",
     "completion": """\
 SHELL
 
-Print a script that completes commands in a shell.
+Print a completion script for a shell.
 
   gwntf completion bash > ~/.local/share/bash-completion/completions/gwntf
   gwntf completion zsh > ~/.zfunc/_gwntf
@@ -106,6 +107,7 @@ Print a script that completes commands in a shell.
 """Usage, description and examples of every command; the first sentence of a description is shown in the list."""
 
 _DATA = f"{', '.join(FORMATS)}, or a folder of PNG or JPEG images"
+_MODEL = "model (default: the values of the method)"
 _FOLDER = "folder to write to (default: %(default)s)"
 
 
@@ -120,22 +122,20 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"gwntf {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    add = _add_command(commands, "cluster", run_cluster, data_options(), estimator_options())
+    add = _add_command(commands, "cluster", run_cluster, data_options(), model_options(), run_options())
     add("data", type=Path, metavar="DATA", help=_DATA)
     add("-o", "--output", type=Path, metavar="FILE", help="cluster of every sample, .csv or .npy")
     add("-k", "--clusters", dest="n_clusters", type=whole(1), metavar="K", help="default: the number of known classes")
-    add("--model", type=Path, metavar="FILE", help="also save the model, .gwntf")
-    add("--report", type=Path, metavar="FILE", help="also write a page on the clusters, .html")
+    add("--model", type=Path, metavar="FILE", help="also save the fitted TensorClustering, .gwntf")
+    add("--report", type=Path, metavar="FILE", help="also write a report of the clusters, .html")
     add("--rank", dest="n_components", type=whole(1), metavar="R", help="components (default: three for each cluster)")
-    _add_run_options(add)
 
-    add = _add_command(commands, "fit", run_fit, data_options(), estimator_options())
+    options = (data_options(), model_options(), factorization_options(), run_options())
+    add = _add_command(commands, "fit", run_fit, *options)
     add("data", type=Path, metavar="DATA", help=_DATA)
     add("-o", "--output", type=Path, metavar="FILE", help="model file to write, .gwntf")
-    add("--method", choices=sorted(KNOWN), default="GWNTF", help="default: %(default)s")
+    add("--method", choices=METHODS, default="GWNTF", help="factorization (default: %(default)s)")
     add("--rank", dest="n_components", type=whole(1), metavar="R", help="number of components")
-    add("--clusters", dest="n_clusters", type=whole(1), metavar="K", help="also find this number of clusters")
-    _add_run_options(add)
 
     add = _add_command(commands, "transform", run_transform, data_options())
     add("model", type=Path, metavar="MODEL", help="model file, .gwntf")
@@ -145,7 +145,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     add = _add_command(commands, "report", run_report, data_options())
     add("model", type=Path, metavar="MODEL", help="model file, .gwntf")
-    add("-o", "--output", type=Path, metavar="FILE", required=True, help="page to write, .html")
+    add("-o", "--output", type=Path, metavar="FILE", required=True, help="report to write, .html")
     add("--data", type=Path, metavar="DATA", help=_DATA)
 
     add = _add_command(commands, "info", run_info, data_options())
@@ -157,9 +157,9 @@ def build_parser() -> argparse.ArgumentParser:
     add = _add_command(commands, "reproduce", run_reproduce)
     tables = f"one of {', '.join(known_tables())}, or a path to a TOML file; before any --methods"
     add("tables", nargs="+", metavar="TABLE", help=tables)
-    add("--runs", type=whole(1), metavar="N", help="runs per method (default: the table's own number)")
+    add("--runs", type=whole(1), metavar="N", help="runs per method (default: the number in the table)")
     add("--methods", nargs="+", metavar="METHOD", help="only these methods of the table")
-    add("--engine", choices=BACKENDS, help="where the arithmetic runs")
+    add("--engine", choices=BACKENDS, help="library for the computations")
     add("--device", help='device of the engine "torch": cpu, cuda or cuda:N')
     add("--jobs", type=whole(1), metavar="N", help="parallel runs (default: one per core)")
     add("-o", "--output", type=Path, metavar="FOLDER", default=Path("reproduction"), help=_FOLDER)
@@ -182,15 +182,11 @@ def _add_command(
         description=description,
         epilog=f"examples:\n{examples}",
         parents=options,
+        allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.set_defaults(run=run)
     return command.add_argument
-
-
-def _add_run_options(add: Callable[..., Any]) -> None:
-    add("--dry-run", action="store_true", help="print sizes, memory and time; write nothing")
-    add("-q", "--quiet", action="store_true", help="no progress bar")
 
 
 def _run_completion(parser: argparse.ArgumentParser, options: Any, _: Output) -> None:
@@ -252,50 +248,66 @@ def data_options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--json", action="store_true", help="print one JSON document to standard output")
     add = parser.add_argument_group("reading data").add_argument
-    add("--key", metavar="NAME", help="which array of .npz, .mat, .h5 or .zarr")
+    add("--key", metavar="NAME", help="name of the array in .npz, .mat, .h5 or .zarr")
     add(
         "--labels",
         metavar="NAME",
-        help="known classes: an array of .npz, .mat, .h5 or .zarr, a .npy file beside a .npy one; in a folder the "
-        "names of subfolders are used without this option",
+        help="known classes: an array of .npz, .mat, .h5 or .zarr, or a .npy file for a .npy file; for a folder of "
+        "images the names of subfolders are used without this option",
     )
     add("--id-column", metavar="C", help="column of .csv or .parquet that identifies samples, by name or position")
     add("--label-column", metavar="C", help="column of .csv or .parquet with known classes, by name or position")
-    chosen = "columns of .csv or .parquet that are the data, as h00:h31,h40 (default: all others)"
+    chosen = "data columns of .csv or .parquet, as h00:h31,h40 (default: all others)"
     add("--columns", type=lambda text: text.split(","), metavar="C,C:C", help=chosen)
-    add("--sample-shape", type=shape, metavar="AxB", help="fold each row, as 32x32")
+    add("--sample-shape", type=shape, metavar="AxB", help="shape into which each row is folded, as 32x32")
     add("--sample-axis", type=int, default=0, metavar="N", help="axis of the samples, from 0 (default 0)")
     add("--size", type=shape, metavar="HxW", help="resize images")
-    add("--color", action="store_true", help="keep the colours of images as one more axis")
-    limit = "for one array, as 8G (default: half of all); a larger .npy file is read block by block"
+    add("--color", action="store_true", help="keep the colours of images as an additional axis")
+    limit = "limit for one array, as 8G (default: half of the memory); a larger .npy file is read in blocks"
     add("--max-memory", type=memory_size, metavar="BYTES", help=limit)
     return parser
 
 
-def estimator_options() -> argparse.ArgumentParser:
-    """Return the options that are parameters of the estimators; those left out keep the defaults of the method."""
+def model_options() -> argparse.ArgumentParser:
+    """Return the options for parameters of all estimators; those left out keep the defaults of the estimator."""
     parser = argparse.ArgumentParser(add_help=False)
-    add = parser.add_argument_group("the model (default: the method's own values)").add_argument
+    add = parser.add_argument_group(_MODEL).add_argument
     names = "ground cost of every axis, samples first: grid, grid2, cosine, euclidean or none"
     add("--costs", type=costs, metavar="C,C,...", help=names)
-    add("--reg", type=number, metavar="E", help="weight of the entropy")
     add("--graph-reg", type=number, metavar="MU", help="weight of the graph on the samples")
-    add("--neighbors", dest="n_neighbors", type=whole(1), metavar="P", help="neighbours of a sample in the graph")
-    add("--inner-iter", type=whole(1), metavar="N", help="steps of the samples in each iteration")
-    add("--max-iter", type=whole(1), metavar="N", help="largest number of iterations")
-    add("--tol", type=number, metavar="T", help="relative decrease of the objective at which to stop")
-    add("--n-init", type=whole(1), metavar="N", help="random starts, the best of which is kept")
-    add("--graph-metric", choices=[*GRAPH_METRICS, "auto"])
-    add("--graph-weight", choices=GRAPH_WEIGHTS)
-    add("--init", choices=["random", "nndsvd", "graph"])
-    add("--sample-norm", choices=["l2", "l1", "none"])
+    add("--neighbors", type=whole(1), metavar="P", help="number of neighbours of every sample in the graph")
+    add("--graph-metric", choices=[*GRAPH_METRICS, "auto"], help="which samples are neighbours")
+    add("--graph-weight", choices=GRAPH_WEIGHTS, help="weights of the edges")
+    add("--max-iter", type=whole(1), metavar="N", help="maximum number of iterations")
     add("--missing", choices=["error", "ignore"], help="what to do with NaN (default: error)")
-    add = parser.add_argument_group("the run").add_argument
-    add("--engine", choices=ENGINES, help="where the arithmetic runs")
-    add("--device", help='for the engine "torch": cpu, cuda or cuda:N')
-    add("--dtype", choices=["float32", "float64"])
-    seed = "seed of the random start (default 0)"
-    add("--seed", dest="random_state", type=whole(0), default=0, metavar="N", help=seed)
+    return parser
+
+
+def factorization_options() -> argparse.ArgumentParser:
+    """Return the options for parameters that only factorizations have."""
+    parser = argparse.ArgumentParser(add_help=False)
+    add = parser.add_argument_group("factorization").add_argument
+    add("--reg", type=number, metavar="E", help="weight of the entropy")
+    add("--inner-iter", type=whole(1), metavar="N", help="steps of the sample factor for each transport")
+    add("--tol", type=number, metavar="T", help="relative decrease of the objective at which the fit stops")
+    add("--n-init", type=whole(1), metavar="N", help="number of random starts; the best one is kept")
+    add("--init", choices=["random", "nndsvd", "graph"], help="initial factors")
+    add("--sample-norm", choices=["l2", "l1", "none"], help="norm by which every sample is divided")
+    return parser
+
+
+def run_options() -> argparse.ArgumentParser:
+    """Return the options for where and how a fit runs."""
+    parser = argparse.ArgumentParser(add_help=False)
+    description = "A Dask cluster is used from Python only: fit a Dask array while a distributed.Client is active."
+    add = parser.add_argument_group("computation", description).add_argument
+    engines = "library for the computations: cpu is compiled code, numpy the slow reference, torch runs on GPUs"
+    add("--engine", choices=BACKENDS, help=f"{engines} (default: auto)")
+    add("--device", help='device of the engine "torch": cpu, cuda or cuda:N')
+    add("--dtype", choices=["float32", "float64"], help="number type of the computations")
+    add("--seed", dest="random_state", type=whole(0), default=0, metavar="N", help="random seed (default 0)")
     resume = "file for the state of the fit; the same command resumes from it after an interruption"
-    add("--checkpoint", metavar="FILE", help=resume)
+    add("--checkpoint", type=Path, metavar="FILE", help=resume)
+    add("--dry-run", action="store_true", help="estimate memory and time; write nothing")
+    add("-q", "--quiet", action="store_true", help="no progress bar")
     return parser

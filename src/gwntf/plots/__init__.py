@@ -1,9 +1,9 @@
 """Plots of fitted models and of comparisons, drawn with matplotlib (the `plots` extra).
 
 May import `experiments` and everything below. Start with `samples`. Every function takes one axes as `ax` and returns
-the axes it drew on; several panels are drawn inside the frame of that axes and returned as an array (`frames`). Nothing
-changes matplotlib's settings or shows a window. `samples`, `flow` and `embedding` show one model, `tables` compares
-several, `panels` has images, the objective, and a page of them. `docs/plots.md` has examples.
+the axes it drew on; several panels are drawn inside the frame of that axes and returned as an array (`frames`). No
+function changes matplotlib's settings or opens a window. `samples`, `flow` and `embedding` show one model, `tables`
+compares several, `panels` has images, the objective, and an overview of both. `docs/plots.md` has examples.
 """
 
 from gwntf.plots.embedding import flatten_embedding, plot_embedding, principal_plane

@@ -8,23 +8,26 @@ from sklearn.preprocessing import normalize
 from gwntf.backends import to_host
 from gwntf.core import FloatArray, InputError
 from gwntf.data import as_real_array
+from gwntf.estimators import TensorClustering
 from gwntf.plots.frames import check_axes, check_model, new_axes
 
 MAX_LEGEND = 20  # largest number of classes that are named in a legend
 
 
 def plot_embedding(model_or_Z: Any, labels: Any = None, *, projection: Any = None, ax: Any = None) -> Any:
-    """Draw samples as points in two dimensions, coloured by their class.
+    """Draw samples as points in two dimensions, coloured by class.
 
     Parameters
     ----------
-    model_or_Z : fitted estimator or (n, R) array
-        Its `embedding_` is drawn, or this embedding, for example from `transform`.
+    model_or_Z : fitted factorization, fitted TensorClustering or (n, R) array
+        Model whose `embedding_` is drawn, a clusterer (the `embedding_` of its `model_`), or an embedding, for example
+        from `transform`.
     labels : (n,) array, optional
-        Class of each sample, of any type that sorts; up to 20 classes are named in a legend.
+        Class of each sample, of any type that can be sorted; up to 20 classes are named in a legend. For a clusterer
+        its `labels_` by default.
     projection : callable or transformer, optional
         Projection to two dimensions: a function from (n, R) to (n, 2), such as `flatten_embedding` (t-SNE), or an
-        object with `fit_transform`. By default `principal_plane`.
+        object with `fit_transform`; `principal_plane` by default.
     ax : matplotlib axes, optional
         Where to draw.
 
@@ -42,11 +45,16 @@ def plot_embedding(model_or_Z: Any, labels: Any = None, *, projection: Any = Non
     'principal component 1'
     """
     check_axes(ax)
+    if isinstance(model_or_Z, TensorClustering):
+        if not hasattr(model_or_Z, "model_"):
+            raise InputError("model_or_Z", "a TensorClustering that is not fitted", "a fitted one")
+        labels = model_or_Z.labels_ if labels is None else labels
+        model_or_Z = model_or_Z.model_
     if hasattr(model_or_Z, "get_params"):
         check_model(model_or_Z)
         embedding = np.asarray(to_host(model_or_Z.embedding_), dtype=np.float64)
     else:
-        allowed = "a fitted factorization or an embedding of shape (n_samples, n_components)"
+        allowed = "a fitted factorization or clusterer, or an embedding of shape (n_samples, n_components)"
         embedding = as_real_array(model_or_Z, "model_or_Z", allowed).astype(np.float64)
         if embedding.ndim != 2 or embedding.size == 0:
             raise InputError("model_or_Z", f"shape {embedding.shape}", allowed)

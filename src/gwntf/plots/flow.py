@@ -25,34 +25,36 @@ def plot_flow(
     cmap: str = "Greys",
     ax: Any = None,
 ) -> Any:
-    """Draw where the model moves the mass of one sample: an arrow from every pixel to the mean place of its mass.
+    """Draw where the model moves the mass of one sample: an arrow from every pixel to the mean position of its mass.
 
-    The sample is embedded as `transform` does. Along every transported mode each of its fibers x is carried to the same
-    fiber x^ of its model by the plan T of the loss; the mass of entry i goes on average to sum_j T_ij j / sum_j T_ij.
-    The two image modes give the two coordinates of an arrow; one that is not transported gives zero. A plan between all
-    pixels (`SDNMF`) gives both. The circles are the model, each of an area in proportion to the mass at its pixel.
+    The sample is embedded as by `transform`. Along every transported mode each of its fibers x is transported to the
+    same fiber x^ of its model by the plan T of the loss; the mass of entry i moves on average to sum_j T_ij j / sum_j
+    T_ij. The two image modes give the two coordinates of an arrow; one that is not transported gives zero. A plan
+    between all pixels (`SDNMF`) gives both. The circles are the model; their areas are proportional to the mass of
+    their pixels.
 
     Parameters
     ----------
-    model : fitted estimator
+    model : fitted factorization
         With a transport loss.
     sample : array of the shape of one sample
         At least two axes; NaN where nothing was observed, if the model allows it.
     modes : (int, int)
-        Axes of X down and across the image, samples being axis 0; others are averaged over, weighted by mass.
+        Vertical and horizontal axis of the image, as axes of X (0 is the samples); the mean over all others, weighted
+        by mass, is drawn.
     threshold : float
-        Pixels with less than this part of the largest pixel's mass get no arrow.
+        Pixels with less than this share of the mass of the largest pixel have no arrow.
     scale : float
-        Length of an arrow in pixels for each pixel that its mass moved.
+        Length of an arrow relative to the distance that its mass moves.
     cmap : str
-        Colour map of the image, the sample itself.
+        Colour map of the image of the sample.
     ax : matplotlib axes, optional
         Where to draw.
 
     Returns
     -------
     matplotlib axes
-        The title says how far the mass of the sample moved on average.
+        The title has the mean distance that the mass of the sample moves.
 
     Examples
     --------
@@ -82,8 +84,8 @@ def plot_flow(
     mass = _summed(transport.model, order)
     rows, columns = np.nonzero(mass > 0)
     sizes = 0.9 * np.sqrt(mass[rows, columns] / max(float(mass.max()), _TINY))  # the largest nearly fills its pixel
-    places = np.stack([columns, rows], axis=1)
-    circles = EllipseCollection(sizes, sizes, np.zeros(len(sizes)), units="xy", offsets=places)
+    centers = np.stack([columns, rows], axis=1)
+    circles = EllipseCollection(sizes, sizes, np.zeros(len(sizes)), units="xy", offsets=centers)
     circles.set(offset_transform=ax.transData, facecolor="none", edgecolor="C0", linewidth=0.8)
     ax.add_collection(circles, autolim=False)
     rows, columns = np.nonzero(np.isfinite(moved) & (image >= threshold * image.max()))
@@ -99,12 +101,12 @@ def plot_flow(
 def plot_plan(model: Any, sample: Any, *, mode: int = 1, cmap: str = "viridis", ax: Any = None) -> Any:
     """Draw the transport plan T of one sample along one mode as a heat map, summed over all fibers of that mode.
 
-    Row i, column j: how much mass of the sample's place i the model has at place j. Mass on the dashed line stays where
-    it is. The sample is embedded as `transform` does and in normalised scale (`sample_norm`).
+    Row i, column j: the mass that moves from index i of the sample to index j of its model. Mass on the dashed line
+    does not move. The sample is embedded as by `transform` and normalised (`sample_norm`).
 
     Parameters
     ----------
-    model : fitted estimator
+    model : fitted factorization
         With a transport loss.
     sample : array of the shape of one sample
         NaN where nothing was observed, if the model allows it.
@@ -126,7 +128,7 @@ def plot_plan(model: Any, sample: Any, *, mode: int = 1, cmap: str = "viridis", 
     >>> X, y = datasets.load_digits_tensor()
     >>> model = GWNTF(4, costs=(None, "grid", "grid"), max_iter=5, tol=0, random_state=0).fit(X[:60])
     >>> plots.plot_plan(model, X[0], mode=2, ax=Figure().subplots()).get_xlabel()
-    'place in the model'
+    'index in the model'
     """
     check_model(model, ax)
     batch = check_sample(model, sample)
@@ -143,7 +145,7 @@ def plot_plan(model: Any, sample: Any, *, mode: int = 1, cmap: str = "viridis", 
     top = float(plan.max()) or 1.0
     image = ax.imshow(plan, cmap=cmap, norm=LogNorm(1e-4 * top, top, clip=True), interpolation="nearest")
     ax.plot([-0.5, len(plan) - 0.5], [-0.5, len(plan) - 0.5], color="white", linestyle="--", linewidth=0.8)
-    ax.set(title=f"mass moved along axis {mode}", xlabel="place in the model", ylabel="place in the sample")
+    ax.set(title=f"mass moved along axis {mode}", xlabel="index in the model", ylabel="index in the sample")
     ax.figure.colorbar(image, cax=ax.inset_axes([1.03, 0, 0.05, 1]), label="mass")
     return ax
 
@@ -160,13 +162,13 @@ def _check_modes(modes: Any, order: int) -> tuple[int, int]:
 
 
 def _summed(values: FloatArray, order: tuple[int, int]) -> FloatArray:
-    """Sum over all axes but two, which come in this order."""
+    """Return the sum over all axes but two, which are returned in this order."""
     first = np.moveaxis(values, order, (0, 1))
     return np.asarray(first.reshape(*first.shape[:2], -1).sum(axis=-1))
 
 
 def _weighted(moves: FloatArray, mass: FloatArray, order: tuple[int, int]) -> FloatArray:
-    """Mean over all axes but two, weighted by mass; NaN where there is none."""
+    """Return the mean over all axes but two, weighted by mass; NaN where there is none."""
     total = _summed(mass, order)
     moved = _summed(np.where(mass > 0, mass * moves, 0), order)
     return np.where(total > 0, moved / np.where(total > 0, total, 1), np.nan)
@@ -186,32 +188,35 @@ def _check_transported(model: Any, argument: str, given: Any, axes: Sequence[int
 
 
 class _SampleTransport:
-    """The transport of an X of one sample to its model, both in normalised scale, zero for missing entries."""
+    """The transport of an X of one sample to its model, both normalised, with zero for missing entries."""
 
     def __init__(self, model: Any, batch: FloatArray) -> None:
         shape = tuple(model.sample_shape_)
-        made = np.asarray(model.inverse_transform(model.transform(batch)), np.float64).reshape(shape)
-        scaled, _ = as_data(batch, name="sample", missing=model.missing).normalised(model.sample_norm)
+        scaled, scale = as_data(batch, name="sample", missing=model.missing).normalised(model.sample_norm)
+        rebuilt = np.asarray(model.inverse_transform(model.transform(batch)), np.float64).reshape(shape) / scale[0]
         block: Any = scaled.dense_block
         self.values: FloatArray = block.values.reshape(shape)
-        self.model: FloatArray = made if block.observed is None else np.where(block.observed.reshape(shape), made, 0)
+        observed = True if block.observed is None else block.observed.reshape(shape)
+        self.model: FloatArray = np.where(observed, rebuilt, 0)
         self._costs = model.costs_[1:]  # one per axis of a sample, None for none, or one between all its entries
         self._joint = len(self._costs) < len(shape)
-        self._distance = Distance(model.reg, model.reg_m_data, model.reg_m_model, _MAX_ITER, _TOL)
+        relaxation = model._relaxation()
+        weights = (relaxation.reg_m_data, relaxation.reg_m_model)
+        self._distance = Distance(relaxation.reg, *weights, _MAX_ITER, _TOL)
 
     def moves(self, axis: int) -> tuple[FloatArray, FloatArray]:
-        """Return the distance along an axis of the mass of every entry (NaN where none moves), and that mass."""
+        """Return how far the mass of every entry moves along an axis (NaN where there is none), and that mass."""
         shape = self.values.shape
-        places = np.arange(shape[axis], dtype=np.float64)
+        indices = np.arange(shape[axis], dtype=np.float64)
         at = 0 if self._joint else axis
         if self._costs[at] is None:
             return np.zeros(shape), self.values
         plans = self.plans(at)
         if self._joint:
-            grid = np.broadcast_to(places.reshape(-1, *(1,) * (len(shape) - axis - 1)), shape)
+            grid = np.broadcast_to(indices.reshape(-1, *(1,) * (len(shape) - axis - 1)), shape)
             means = plans.mean_places(grid.ravel())
             return means.reshape(shape) - grid, plans.scaled.data_marginal.reshape(shape)
-        means = plans.mean_places(places) - places[:, None]
+        means = plans.mean_places(indices) - indices[:, None]
         return fold(means, axis, shape), fold(plans.scaled.data_marginal, axis, shape)
 
     def plans(self, at: int) -> Plans:

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from gwntf.backends import to_host
 from gwntf.core import FloatArray, InputError, MissingLibraryError
 from gwntf.data import as_real_array, masked_to_nan
+from gwntf.estimators import TensorClustering
 
 _PANEL, _CURVE_PANEL = (0.07, 0.0, 0.86, 0.82), (0.19, 0.2, 0.77, 0.62)
-"""Left, bottom, width and height of a panel as parts of its cell; the rest is for its title and the axes of a curve."""
+"""Left, bottom, width and height of a panel as shares of its cell; the rest is for its title and axes of a curve."""
 
 _CELLS = {"curve": (1.8, 0.55), "modes": (2.4, 0.42)}
-"""Width of a cell in inches and height of its panel relative to its width, by the kind of plot; images: their own."""
+"""Width of a cell in inches and height of its panel relative to its width, by kind of plot; images have their own."""
 
 _PER_ROW = 10
 
@@ -25,7 +26,7 @@ def require_matplotlib() -> None:
     Examples
     --------
     >>> from gwntf.plots import require_matplotlib
-    >>> require_matplotlib()                                 # silent where it is installed
+    >>> require_matplotlib()                                 # returns None where it is installed
     """
     from importlib.util import find_spec
 
@@ -92,6 +93,8 @@ def check_columns(columns: Any, count: int) -> int:
 def check_model(model: Any, ax: Any = None) -> None:
     """Raise unless the model is a fitted factorization and `ax` can be drawn on."""
     check_axes(ax)
+    if isinstance(model, TensorClustering):
+        raise InputError("model", "a TensorClustering", "a fitted factorization, such as its `model_`")
     if not hasattr(model, "components_"):
         raise InputError("model", f"{type(model).__name__}, which is not fitted", "a fitted factorization")
 

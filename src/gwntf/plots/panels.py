@@ -1,4 +1,4 @@
-"""Grids of images, the objective of a fit, and a page with both."""
+"""Grids of images, the objective of a fit, and an overview with both."""
 
 import math
 from collections.abc import Sequence
@@ -89,16 +89,16 @@ def plot_objective(model: Any, *, ax: Any = None) -> Any:
 
 
 def overview(model: Any, X: FloatArray, *, title: str | None = None) -> Any:
-    """Draw a page on a fitted model of images: components, samples with their reconstructions, objective.
+    """Draw a figure of a model of images: components, samples with their reconstructions, objective.
 
     Parameters
     ----------
-    model : fitted estimator
+    model : fitted factorization
         Fitted to images, (n_samples, height, width).
     X : (n, height, width) array
         Samples to reconstruct; the first ten are shown.
     title : str, optional
-        Title of the page.
+        Title of the figure.
 
     Returns
     -------

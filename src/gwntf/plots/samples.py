@@ -32,22 +32,22 @@ def plot_components(
     """Draw the components of a model, by decreasing mass.
 
     Each is labelled with its index (row of `components_`) and its share of the model's mass, the sum of all entries of
-    ``embedding_ @ components_``, and has its own scale, which begins at zero. The horizontal axis of a curve is the
+    ``embedding_ @ components_``, and has its own scale, which starts at zero. The horizontal axis of a curve is the
     index of the feature, from 0.
 
     Parameters
     ----------
-    model : fitted estimator
-        Any factorization of the library.
+    model : fitted factorization
+        Of any class of the library.
     components : int or sequence of int, optional
         Number of components, those of the largest mass, or their indices; all by default.
     kind : {"image", "rgb", "curve", "modes"}, optional
-        How to draw one: as a grey image (samples of two axes), a colour image (three axes, the last of three
-        channels), a curve (one axis), or along every axis of a sample as a curve of its own: the component summed
-        over all other axes, as shares of its mass, which for a tensor model is a column of a factor. By default
-        what the shape of the samples suggests: "modes" where no other fits.
+        How to draw a component: as a grey image (samples of two axes), a colour image (three axes, the last of three
+        channels), a curve (one axis), or with one curve for every axis of a sample: the component summed over all
+        other axes, as shares of its mass, which for a tensor model is a column of a factor. By default it follows from
+        the shape of the samples; "modes" where no other kind applies.
     columns : int, optional
-        Components in a row, up to ten by default; with "modes" every component has its own row.
+        Components per row, up to ten by default; with "modes" every component has its own row.
     cmap : str
         Colour map of grey images.
     ax : matplotlib axes, optional
@@ -103,15 +103,15 @@ def plot_reconstructions(
 
     Parameters
     ----------
-    model : fitted estimator
-        Any factorization of the library.
+    model : fitted factorization
+        Of any class of the library.
     X : array-like, samples first
         The samples to draw, in the shape seen in `fit` or folded as `sample_shape`.
     kind : {"image", "rgb", "curve"}, optional
         How to draw a sample, as in `plot_components`; images of samples with more than two axes are means over the
-        further ones.
+        additional axes.
     columns : int, optional
-        Samples in a row, up to ten by default; more of them begin a new pair of rows.
+        Samples per row, up to ten by default; further samples are drawn in additional pairs of rows.
     cmap : str
         Colour map of grey images.
     ax : matplotlib axes, optional
@@ -137,8 +137,8 @@ def plot_reconstructions(
     samples = check_samples(model, X)
     columns = check_columns(columns, len(samples))
     models = np.asarray(model.reconstruct(samples))
-    data, made = (values.reshape(len(values), -1) for values in (samples, models))
-    error, size = (np.sqrt(np.nansum(values**2, axis=1)) for values in (data - made, data))
+    data, rebuilt = (values.reshape(len(values), -1) for values in (samples, models))
+    error, size = (np.sqrt(np.nansum(values**2, axis=1)) for values in (data - rebuilt, data))
     relative = error / np.where(size > 0, size, 1)
     pictures = [as_picture(values.reshape(-1, *shape), kind) for values in (samples, models)]
     bands = math.ceil(len(samples) / columns)
@@ -148,10 +148,10 @@ def plot_reconstructions(
     cells = [(2 * (k // columns) + below) * columns + k % columns for below in (0, 1) for k in range(count)]
     axes = ("feature", "value") if kind == "curve" else None
     panels = divide(frame, 2 * bands, columns, cells, axes).reshape(2, count)
-    for place, pair in enumerate(zip(*pictures, strict=True)):
+    for index, pair in enumerate(zip(*pictures, strict=True)):
         top = max(float(np.nanmax(values)) for values in pair)
-        labels = (f"sample {place}", f"error {relative[place]:.2f}")
-        for panel, values, label in zip(panels[:, place], pair, labels, strict=True):
+        labels = (f"sample {index}", f"error {relative[index]:.2f}")
+        for panel, values, label in zip(panels[:, index], pair, labels, strict=True):
             draw(panel, values, kind, label, top=top, cmap=cmap)
     return panels
 
@@ -175,7 +175,7 @@ def check_kind(kind: Any, shape: tuple[int, ...], *, along_axes: bool = False) -
 
 
 def as_picture(values: FloatArray, kind: str) -> FloatArray:
-    """Return samples (n, ...) as drawn: images of more than two axes are means over the observed entries of others."""
+    """Return samples (n, ...) as drawn: images are means over the observed entries of all axes but the first two."""
     if kind != "image" or values.ndim == 3:
         return values
     flat = np.ma.masked_invalid(values.reshape(*values.shape[:3], -1))
@@ -194,11 +194,11 @@ def draw(panel: Any, values: FloatArray, kind: str, title: str, *, top: float, c
         panel.yaxis.set_major_locator(MaxNLocator(2, min_n_ticks=2))
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
         panel.tick_params(labelsize="x-small", length=2, pad=1)
-        places = np.arange(len(values))
-        for place in places[np.isnan(values)]:
-            panel.axvspan(place - 0.5, place + 0.5, color=MISSING, linewidth=0)
-        panel.fill_between(places, values, color="C0", alpha=0.25, linewidth=0)
-        panel.plot(places, values, color="C0", linewidth=1.2)
+        indices = np.arange(len(values))
+        for index in indices[np.isnan(values)]:
+            panel.axvspan(index - 0.5, index + 0.5, color=MISSING, linewidth=0)
+        panel.fill_between(indices, values, color="C0", alpha=0.25, linewidth=0)
+        panel.plot(indices, values, color="C0", linewidth=1.2)
         panel.set(xlim=(-0.5, len(values) - 0.5), ylim=(0, 1.05 * top))
     elif kind == "rgb":
         from matplotlib.colors import to_rgb

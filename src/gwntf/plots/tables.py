@@ -22,7 +22,7 @@ def plot_bars(
     Parameters
     ----------
     means : mapping of method to value
-        Top to bottom in this order.
+        Drawn in this order, from the top.
     deviations, references : mapping of method to value, optional
         Length of the error bars; position of the lines. Methods may be missing.
     reference_name : str
@@ -89,7 +89,7 @@ def plot_curves(
 
 
 def _escape(name: str) -> str:
-    """Shorten a name, and escape the character that begins formulas in matplotlib."""
+    """Shorten a name, and escape the character that starts formulas in matplotlib."""
     short = name if len(name) <= 24 else f"{name[:23]}…"
     return short.replace("$", "\\$")
 
@@ -97,8 +97,8 @@ def _escape(name: str) -> str:
 def plot_stability(result: StabilityCurve, ax: Any = None) -> Any:
     """Draw the agreement of fits against the rank, and their reconstruction error on a second axis.
 
-    Lines are means over pairs of fits (over fits for the error), bands one standard deviation; a vertical line stands
-    at `best_rank`.
+    Lines are means over pairs of fits (over fits for the error), bands one standard deviation; a vertical line marks
+    `best_rank`.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def plot_stability(result: StabilityCurve, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib axes
-        Of the agreements; the error's share their horizontal axis.
+        The axes of the agreements; those of the error share their horizontal axis.
 
     Examples
     --------

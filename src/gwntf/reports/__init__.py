@@ -1,10 +1,19 @@
 """Self-contained HTML reports.
 
-May import `plots`, `experiments` and everything below. Start with `page`, the HTML that every report
-is made of; `table_report` shows a table of methods, `model_report` one model.
+May import `plots`, `experiments` and everything below. Start with `page`, the HTML that every report is made of;
+`table_report` shows a table of methods, `model_report` one model; `facts` describes a model in words.
 """
 
-from gwntf.reports.model_report import ending, model_report, set_parameters
+from gwntf.reports.facts import describe, ending, factorization_of, set_parameters
+from gwntf.reports.model_report import model_report
 from gwntf.reports.table_report import summary_chart, table_report
 
-__all__ = ["ending", "model_report", "set_parameters", "summary_chart", "table_report"]
+__all__ = [
+    "describe",
+    "ending",
+    "factorization_of",
+    "model_report",
+    "set_parameters",
+    "summary_chart",
+    "table_report",
+]

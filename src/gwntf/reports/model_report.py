@@ -1,9 +1,10 @@
-"""The report of a model: its clusters, components and embedding, and reconstructions of samples."""
+"""The report of a model or a clusterer: clusters, components, embedding, and reconstructions of samples."""
 
 import json
 import math
 import re
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,55 +14,61 @@ from sklearn.preprocessing import normalize
 from gwntf import plots
 from gwntf._version import __version__
 from gwntf.backends import to_host
-from gwntf.core import FloatArray, Status
-from gwntf.estimators.records import SESSION
+from gwntf.core import FloatArray
+from gwntf.estimators import TensorClustering
 from gwntf.evaluation import clustering_scores
 from gwntf.plots.embedding import MAX_LEGEND
 from gwntf.plots.frames import divide
 from gwntf.plots.panels import mosaic
 from gwntf.plots.samples import as_picture, check_kind, draw
 from gwntf.readers import Samples
+from gwntf.reports.facts import describe, ending, factorization_of, set_parameters
 from gwntf.reports.page import cell, html_table, new_figure, page, pair, paragraph, picture, preformatted, section
 
 _MAX_COMPONENTS, _MAX_SAMPLES, _MAX_POINTS, _MAX_CLUSTERS, _MAX_MEMBERS = 40, 10, 3000, 30, 14
-_MAX_NAME, _MAX_CELL_NAME = 24, 41  # length of the name of a class in a picture, and in a table
+_MAX_NAME, _MAX_CELL_NAME = 24, 41  # length of the name of a class in a figure, and in a table
 _GAP = 0.06  # gap between images of members, as a share of their side
-_ALIKE = 0.4  # reconstructions that differ less than this share of what samples differ are not drawn
-_PHONE = 5.5  # width in inches of pictures that a phone shows whole
-_AXES = {"curve": " Across: index of the feature, from 0.", "modes": " Across: index on that axis, from 0."}
+_ALIKE = 0.4  # reconstructions whose differences are below this share of those between samples are not drawn
+_PHONE = 5.5  # width in inches of figures that fit on a phone
+_AXES = {
+    "curve": " Horizontal axis: index of the feature, from 0.",
+    "modes": " Horizontal axis: index along that axis, from 0.",
+}
 _SCORES = (
     "ACC: share of samples in the class of their cluster, each cluster being matched with one class. NMI and "
-    "MI: how far the clusters tell the classes, from 0 % (not at all) to 100 %. Purity: share of samples in the most "
-    "common class of their cluster."
+    "MI: how much the clusters say about the classes, from 0 % (nothing) to 100 %. Purity: share of samples in the "
+    "most common class of their cluster."
 )
 
 
-def model_report(model: Any, title: str, samples: Samples | None = None) -> str:
+def model_report(estimator: Any, title: str, samples: Samples | None = None) -> str:
     """Return the report as one self-contained HTML document.
 
     Parameters
     ----------
-    model : fitted factorization
-        Any of the library.
+    estimator : fitted factorization or TensorClustering
+        The report of a clusterer also shows its clusters.
     title : str
-        Title of the page; text, as everything that comes from data.
+        Title of the page; text, like everything that comes from data.
     samples : Samples, optional
         The data of the fit, or other samples of their shape: some are shown with their reconstructions. Those of
-        the fit are also shown by cluster, and their known classes beside the clusters.
+        the fit are also shown by cluster, and the clusters are compared with their known classes.
     """
     plots.require_matplotlib()
+    model = factorization_of(estimator)
     of_fit = samples is not None and samples.X.shape[0] == model.embedding_.shape[0]
     known = samples.labels if samples is not None and of_fit else None
-    (n_samples, rank), shape = model.embedding_.shape, "x".join(map(str, model.sample_shape_))
+    n_samples, shape = model.embedding_.shape[0], "x".join(map(str, model.sample_shape_))
     headline = (
-        f"{type(model).__name__} of rank {rank}, fitted to {n_samples} samples of {shape} values in {model.n_iter_} "
-        f"iterations. {ending(model)} Relative reconstruction error: {model.reconstruction_err_:.3f} (0 is exact)."
+        f"{describe(estimator)}, fitted to {n_samples} samples of {shape} values in {model.n_iter_} iterations. "
+        f"{ending(model)} Relative reconstruction error: {model.reconstruction_err_:.3f} (0 is exact)."
     )
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # letters that the font of the pictures lacks
+        warnings.filterwarnings("ignore", message="Glyph")  # characters that the font of the figures lacks
         sections = [paragraph(headline)]
-        if hasattr(model, "labels_"):
-            sections.append(section("Clusters", *_clusters(model, samples if of_fit else None, known)))
+        labels = estimator.labels_ if isinstance(estimator, TensorClustering) else None
+        if labels is not None:
+            sections.append(section("Clusters", *_clusters(model, labels, samples if of_fit else None, known)))
         kept = 1.0 if samples is None else _kept_differences(model, _few(samples)[1])
         if kept >= _ALIKE or not _is_product(model):
             sections.append(section("Components", _components(model)))
@@ -70,47 +77,34 @@ def model_report(model: Any, title: str, samples: Samples | None = None) -> str:
             sections.append(section(heading, paragraph(_left_out(model, kept))))
         elif samples is not None:
             sections.append(section("Samples and their reconstructions", _reconstructions(model, samples)))
-        sections.append(section("Embedding", _embedding(model, known)))
+        sections.append(section("Embedding", _embedding(model, labels, known)))
         curve, figure = model.objective_curve_, new_figure(_PHONE, 3.2)
         plots.plot_objective(model, ax=figure.subplots())
-        what = f"What the fit makes small: {curve[0]:.6g} at the start, {curve[-1]:.6g} at the end."
+        what = f"The function that the fit minimises: {curve[0]:.6g} at the start, {curve[-1]:.6g} at the end."
         sections.append(section("Objective", picture(figure, what)))
         differ = paragraph("Parameters that differ from the defaults of the method.")
-        sections.append(section("Settings", differ, preformatted(_settings(model))))
+        sections.append(section("Settings", differ, preformatted(_settings(estimator))))
     return page(title, sections)
 
 
-def ending(model: Any) -> str:
-    """Return a sentence that says why a fit ended."""
-    if model.status_ is Status.MAX_ITER and model.tol == 0:
-        return "All iterations were run, as `tol` is 0."
-    return str(model.status_.message)
-
-
-def set_parameters(model: Any) -> dict[str, Any]:
-    """Return the parameters of a model that differ from the defaults of its class."""
-    defaults = type(model)().get_params()
-    own = {name: v for name, v in model.get_params().items() if name not in SESSION}
-    return {name: value for name, value in own.items() if repr(value) != repr(defaults[name])}
-
-
-def _clusters(model: Any, samples: Samples | None, known: NDArray[Any] | None) -> list[str]:
-    """Return scores, with the samples of the fit typical members, and the sizes of the clusters, largest first."""
-    found, parts = model.labels_, []
+def _clusters(model: Any, found: NDArray[np.int_], samples: Samples | None, known: NDArray[Any] | None) -> list[str]:
+    """Return scores, typical members (with the samples of the fit) and the sizes of the clusters, largest first."""
+    parts = []
     if known is not None:
         scores = clustering_scores(known, found).items()
         text = ", ".join(f"{name} {100 * score:.1f} %" for name, score in scores)
-        parts += [paragraph(f"Against the known classes: {text}."), paragraph(_SCORES)]
+        parts += [paragraph(f"Compared with the known classes: {text}."), paragraph(_SCORES)]
     names, sizes = np.unique(found, return_counts=True)
     order = np.argsort(-sizes, kind="stable")
     titles = {names[k]: f"{names[k]}: {sizes[k]}" for k in order[:_MAX_CLUSTERS]}
     shown = "" if len(titles) == len(names) else f" Only the {len(titles)} largest of {len(names)} clusters are drawn."
+    typical = {label: _typical(model, np.flatnonzero(found == label)) for label in titles}
     if samples is not None and len(model.sample_shape_) == 1:
         what = "Each panel is a cluster, the largest first (number: samples): typical members in grey, and their mean."
-        parts.append(picture(_member_curves(model, samples.X, titles), what + _AXES["curve"] + shown))
+        parts.append(picture(_member_curves(model, samples.X, titles, typical), what + _AXES["curve"] + shown))
     elif samples is not None and len(model.sample_shape_) in (2, 3):
         what = "Each row is a cluster, the largest first (number: samples); its most typical members come first."
-        parts.append(picture(_member_images(model, samples.X, titles), what + shown))
+        parts.append(picture(_member_images(model, samples.X, titles, typical), what + shown))
     rows = []
     for label, count in zip(names[order], sizes[order], strict=True):
         row = [str(label), str(count), f"{100 * count / len(found):.1f} %"]
@@ -123,31 +117,33 @@ def _clusters(model: Any, samples: Samples | None, known: NDArray[Any] | None) -
     return [*parts, html_table(head, rows)]
 
 
-def _typical(model: Any, label: Any) -> NDArray[np.int_]:
-    """Return the samples of a cluster that are nearest to its mean direction in the embedding."""
-    indices = np.flatnonzero(model.labels_ == label)
-    directions = normalize(np.asarray(to_host(model.embedding_), dtype=np.float64)[indices])
-    return indices[np.argsort(-(directions @ directions.mean(axis=0)), kind="stable")[:_MAX_MEMBERS]]
+def _typical(model: Any, members: NDArray[np.int_]) -> NDArray[np.int_]:
+    """Return the members of a cluster that are nearest to its mean direction in the embedding."""
+    directions = normalize(np.asarray(to_host(model.embedding_), dtype=np.float64)[members])
+    return members[np.argsort(-(directions @ directions.mean(axis=0)), kind="stable")[:_MAX_MEMBERS]]
 
 
-def _member_curves(model: Any, X: Any, titles: dict[Any, str]) -> Any:
+Members = Mapping[Any, NDArray[np.int_]]
+
+
+def _member_curves(model: Any, X: Any, titles: Mapping[Any, str], typical: Members) -> Any:
     """Return a figure with typical members of every cluster and their mean."""
     columns = min(len(titles), 5)
     rows = math.ceil(len(titles) / columns)
     figure = new_figure(9.5, _height(tuple(model.sample_shape_), rows))
     panels = divide(figure.subplots(), rows, columns, range(len(titles)), ("feature", "value"))
     for panel, (label, title) in zip(panels, titles.items(), strict=True):
-        members = _dense(X[_typical(model, label)])
+        members = _dense(X[typical[label]])
         mean = np.ma.masked_invalid(members).mean(axis=0).filled(np.nan)
         draw(panel, mean, "curve", title, top=float(np.nanmax(members)), cmap="gray")
         panel.plot(members.T, color="0.7", linewidth=0.5, zorder=0)
     return figure
 
 
-def _member_images(model: Any, X: Any, titles: dict[Any, str]) -> Any:
+def _member_images(model: Any, X: Any, titles: Mapping[Any, str], typical: Members) -> Any:
     """Return a figure with one row of images for each cluster, the nearest to its mean direction first."""
     shape = tuple(model.sample_shape_)
-    rows = [[_image(X[index], shape) for index in _typical(model, label)] for label in titles]
+    rows = [[_image(X[index], shape) for index in typical[label]] for label in titles]
     height, width = shape[:2]
     gap = (max(1, round(_GAP * height)), max(1, round(_GAP * width)))
     inches = 8.6 / _MAX_MEMBERS * min(height / width, 3.0) * len(rows) + 0.3
@@ -183,31 +179,32 @@ def _few(samples: Samples) -> tuple[NDArray[np.int_], FloatArray]:
 
 def _kept_differences(model: Any, few: FloatArray) -> float:
     """Return how much reconstructions of samples differ from each other, relative to the samples."""
-    made = np.asarray(to_host(model.reconstruct(few)), dtype=np.float64)
-    both = [np.ma.masked_invalid(values.reshape(len(few), -1)) for values in (made, few)]
-    made_size, size = (float(((values - values.mean(axis=0)) ** 2).filled(0).sum()) ** 0.5 for values in both)
-    return made_size / size if size > 0 else 1.0
+    rebuilt = np.asarray(to_host(model.reconstruct(few)), dtype=np.float64)
+    both = [np.ma.masked_invalid(values.reshape(len(few), -1)) for values in (rebuilt, few)]
+    rebuilt_spread, spread = (float(((values - values.mean(axis=0)) ** 2).filled(0).sum()) ** 0.5 for values in both)
+    return rebuilt_spread / spread if spread > 0 else 1.0
 
 
 def _is_product(model: Any) -> bool:
-    """Whether a component is a product of one profile for each axis of a sample, not an array of its own."""
+    """Return whether a component is the product of one profile for each axis of a sample."""
     return len(model.factors_) > 2
 
 
 def _left_out(model: Any, kept: float) -> str:
-    """Return why reconstructions are not drawn, and what to do to see some."""
+    """Return why reconstructions are not drawn, and how to obtain a model that has them."""
     graph_reg, rank = getattr(model, "graph_reg", 0), model.embedding_.shape[1]
     text = (
         "The reconstructions are not drawn, because they look alike: the differences between them are "
         f"{100 * kept:.0f} % of those between the samples. "
     )
     if _is_product(model):
-        text += "The components are not drawn either: in such a model they mean little one by one. "
+        text += "The components are not drawn either, because in such a model single ones have little meaning. "
     if graph_reg:
         return (
-            f"{text}The graph (`graph_reg={graph_reg}`) pulls neighbouring samples together, which helps to find "
-            "clusters and blurs the rest. To see components and reconstructions, fit another model with a weak graph "
-            f"or none, and with enough iterations: `gwntf fit DATA --rank {rank} --graph-reg 0 -o MODEL.gwntf`."
+            f"{text}The graph (`graph_reg={graph_reg}`) makes the embeddings of neighbouring samples similar, which "
+            "helps to find clusters and removes other differences. To see components and reconstructions, fit another "
+            "model with a weak graph or none, and with enough iterations: "
+            f"`gwntf fit DATA --rank {rank} --graph-reg 0 -o MODEL.gwntf`."
         )
     return f"{text}More iterations (`max_iter`) or more components (`n_components`) may help."
 
@@ -216,16 +213,16 @@ def _components(model: Any) -> str:
     rank, shape = model.embedding_.shape[1], tuple(model.sample_shape_)
     kind = check_kind(None, shape, along_axes=True)
     count = min(rank, 12 if kind == "modes" else _MAX_COMPONENTS)
-    rest = "" if count == rank else f" The {count} of largest mass, of {rank}."
+    rest = "" if count == rank else f" The {count} components of largest mass out of {rank}."
     columns = min(count, 5 if kind == "curve" else 10)
     rows = math.ceil(count / columns)
     figure = new_figure(9.5, 1.05 * count + 0.5 if kind == "modes" else _height(shape, rows))
     frame = figure.subplots()
     plots.plot_components(model, count, columns=columns, ax=frame)
-    frame.set_title("")  # the caption says it
+    frame.set_title("")  # it is in the caption
     what = "Components, whose weighted sums approximate the samples; above each its index and its share of the mass."
     if kind == "image" and _is_product(model):
-        what += " Each is the product of a column and a row, so that its pattern is one of rectangles."
+        what += " Each is the product of a column and a row, and therefore consists of rectangles."
     return picture(figure, f"{what}{_AXES.get(kind, '')}{rest}")
 
 
@@ -252,14 +249,16 @@ def _height(shape: tuple[int, ...], rows: int) -> float:
     return row * rows + 0.9
 
 
-def _embedding(model: Any, known: NDArray[Any] | None) -> str:
+def _embedding(model: Any, found: NDArray[Any] | None, known: NDArray[Any] | None) -> str:
     """Return a picture of the samples in two dimensions, coloured by cluster and by class, if there are any."""
     embedding = np.asarray(to_host(model.embedding_), dtype=np.float64)
     indices = np.linspace(0, len(embedding) - 1, min(len(embedding), _MAX_POINTS)).astype(int)
     few = len(indices) < 10
     points = (plots.principal_plane if few else plots.flatten_embedding)(embedding[indices])
-    colours = {"coloured by cluster": getattr(model, "labels_", None)}
-    colours["coloured by known class"] = None if known is None else _short_names(known)
+    colours = {
+        "coloured by cluster": found,
+        "coloured by known class": None if known is None else _short_names(known),
+    }
     panels = [(name, labels[indices]) for name, labels in colours.items() if labels is not None]
     part = "" if len(indices) == len(embedding) else f" {len(indices)} of {len(embedding)} samples."
     how = "principal components" if few else "t-SNE"
@@ -268,15 +267,15 @@ def _embedding(model: Any, known: NDArray[Any] | None) -> str:
         figure = new_figure(_PHONE, 4.4)
         plots.plot_embedding(embedding[indices], labels, projection=lambda _: points, ax=figure.subplots())
         many = labels is not None and len(np.unique(labels)) > MAX_LEGEND
-        unnamed = f" There are more than {MAX_LEGEND} colours, too many to name." if many else ""
+        unnamed = f" There are more than {MAX_LEGEND} colours, too many for a legend." if many else ""
         what = f"Samples, {title}" if panels else "Samples"
-        caption = f"{what}; near points have similar embeddings ({how}), directions mean nothing.{unnamed}{part}"
+        caption = f"{what}. Near points have similar embeddings ({how}); the axes have no meaning.{unnamed}{part}"
         pictures.append(picture(figure, caption))
     return pair(*pictures)
 
 
 def _short_names(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels with long names shortened, and numbered so that they stay different."""
+    """Return labels with long names shortened, and numbered so that they remain distinct."""
     names, codes = np.unique(labels, return_inverse=True)
     texts = ["".join(c if c.isprintable() else "?" for c in str(name)) for name in names]
     short = [t if len(t) <= _MAX_NAME else f"{k}: {_shorten(t, _MAX_NAME - 5)}" for k, t in enumerate(texts)]
@@ -287,13 +286,7 @@ def _shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def _settings(model: Any) -> str:
-    """Return the parameters that were set as JSON, arrays by their shape."""
-    settings: dict[str, Any] = {"gwntf": __version__, "method": type(model).__name__}
-    for name, value in set_parameters(model).items():
-        if isinstance(value, str | int | float | bool | None):
-            settings[name] = value
-        else:
-            shape = getattr(value, "shape", None)
-            settings[name] = repr(value)[:200] if shape is None else f"{type(value).__name__} of shape {shape}"
+def _settings(estimator: Any) -> str:
+    """Return the parameters that were set as JSON."""
+    settings = {"gwntf": __version__, "method": type(estimator).__name__, **set_parameters(estimator)}
     return json.dumps(settings, indent=1)
