@@ -1,4 +1,4 @@
-"""Data larger than memory: a fit of a file by a process that may not hold it, beside a fit of data in memory."""
+"""Data larger than memory: a fit of a file by a process with less memory than the file, compared with a fit in memory."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Claim, Outcome, Timing
+from gwntf import TransportOptions
 
 SAMPLE = (32, 32)
 STREAMED, IN_MEMORY = 500_000, 100_000
 LIMIT = 1.2e9
-"""Bytes of data that the process which reads the file may have."""
+"""Memory for data, in bytes, of the process that reads the file."""
 
 OPTIONS: dict[str, Any] = {
     "costs": (None, "grid", "grid"),
     "graph_reg": 0,
     "tol": 0,
-    "transport_max_iter": 5,
+    "transport": TransportOptions(5),
     "max_iter": 3,
     "random_state": 0,
 }
@@ -62,7 +63,7 @@ print(json.dumps([np.diff(times[1:]).tolist(), seconds, refused]))
 
 
 def chunked_fit(streamed: int = STREAMED, in_memory: int = IN_MEMORY, limit: float = LIMIT) -> Outcome:
-    """So many samples of 32 x 32 float32 in a file, both image modes transported; and fewer of them in memory."""
+    """Fit `streamed` samples of 32 x 32 in a file and `in_memory` of them in memory, both image modes transported."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "samples.bin"
         _write(path, streamed)
@@ -102,7 +103,7 @@ def _write(path: Path, size: int) -> None:
 def _run(path: Path, size: int, limit: float) -> tuple[list[float], float, bool]:
     """Fit the first samples of a file: seconds of iterations and of the fit, and whether a copy was refused."""
     command = [sys.executable, "-c", SCRIPT, str(path), str(size), str(limit)]
-    few = os.environ | {"MALLOC_ARENA_MAX": "2"}  # arenas reserve addresses, 64 MB a thread, that nobody uses
+    few = os.environ | {"MALLOC_ARENA_MAX": "2"}  # every arena reserves 64 MB of unused addresses per thread
     run = subprocess.run(command, check=True, capture_output=True, text=True, env=few)  # noqa: S603
     seconds, whole, refused = json.loads(run.stdout)
     return seconds, whole, refused

@@ -1,4 +1,4 @@
-"""A fit on a cluster: one worker against two, what travels in an iteration, and what the loss of a worker costs."""
+"""A fit on a cluster: one worker and two, the data transferred in an iteration, and the cost of losing a worker."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Claim, Outcome, Timing
+from gwntf import TransportOptions
 
 SAMPLES, SAMPLE, RANK = 25_000, (32, 32), 10
 ITERATIONS, LOST_AT = 12, 8
@@ -18,7 +19,7 @@ ITERATIONS, LOST_AT = 12, 8
 OPTIONS: dict[str, Any] = {
     "costs": (None, "grid", "grid"),
     "tol": 0,
-    "transport_max_iter": 5,
+    "transport": TransportOptions(5),
     "graph_reg": 10.0,
     "random_state": 0,
 }
@@ -40,7 +41,7 @@ def data(size):
     rng = da.random.default_rng(0)
     return rng.random((size, *SAMPLE), chunks=(size // 4, *SAMPLE))
 
-def chain(size):  # every sample is joined to the ten that follow it: some of them lie in the next block
+def chain(size):  # every sample is joined to the ten that follow it, some of them in the next block
     steps = range(1, 11)
     return diags_array([1.0] * 20, offsets=[*steps, *(-k for k in steps)], shape=(size, size)).tocsr()
 
@@ -52,11 +53,11 @@ def watch(news):
 
 options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
 with LocalCluster(**options) as cluster, Client(cluster) as client:
-    GWNTF(RANK, engine="dask", max_iter=1, graph=chain(80), **OPTIONS).fit(data(80))  # compiles, or loads
+    GWNTF(RANK, max_iter=1, graph=chain(80), **OPTIONS).fit(data(80))  # compiles, or loads
     X = data(samples).persist()
     wait(X)
     times, moved = [], []
-    model = GWNTF(RANK, engine="dask", max_iter=ITERATIONS, graph=chain(samples), callbacks=[watch], **OPTIONS)
+    model = GWNTF(RANK, max_iter=ITERATIONS, graph=chain(samples), callbacks=[watch], **OPTIONS)
     start = time.perf_counter()
     model.fit(X)
     seconds = time.perf_counter() - start

@@ -24,7 +24,7 @@ from sklearn.preprocessing import Normalizer
 
 from benchmarks.harness import RESULTS, machine
 from benchmarks.report import DOCS, replace_between
-from gwntf import GWNTF
+from gwntf import TensorClustering
 from gwntf.clustering.graph_cut import choose_graph
 from gwntf.core import FloatArray
 from gwntf.data import as_data
@@ -66,13 +66,13 @@ def _labels(
     rows = X.reshape(len(X), -1)
     found = {}
     seen = np.empty(0, np.int_)
-    ready = None  # a graph that cannot be extended
-    for name in ("GWNTF.for_clustering", "GWNTF.for_clustering, graph not extended"):
-        model = GWNTF.for_clustering(int(k), graph=ready, random_state=seed)
+    graph: Any = "auto"
+    for name in ("TensorClustering", "TensorClustering, graph not extended"):
+        model = TensorClustering(int(k), graph=graph, random_state=seed)
         seen = model.fit_predict(X[train])
         own = {"own": 100 * float(np.mean(model.predict(X[train]) == seen))}
         found[name] = (seen, model.predict(X[held]), own)
-        ready = model.graph_
+        graph = model.model_.graph_  # a matrix, which cannot be extended to new samples
     found["its labels, by the nearest training image"] = (seen, _nearest(rows, seen, train, held), {})
     parts = NMF(int(k), max_iter=1000, random_state=seed)
     pipeline = make_pipeline(Normalizer(), parts, KMeans(int(k), n_init=20, random_state=seed))

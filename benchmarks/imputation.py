@@ -24,7 +24,7 @@ from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from benchmarks.harness import RESULTS, machine
 from benchmarks.imputation_page import write_page
-from gwntf import GNMF, GWNTF, NCP, NMF, neighbor_graph
+from gwntf import GNMF, GWNTF, NCP, NMF, KNNGraph
 from gwntf.core import FloatArray
 from gwntf.datasets import load_coil20, load_digits_tensor
 from gwntf.io import atomic_path
@@ -109,15 +109,12 @@ def kl_rows(rank: int, **params: Any) -> Entry:
     return fit("KL, rows, graph", GWNTF, rank, rows=True, costs=(None, None), **params)
 
 
-def refined(rank: int, *, first: int, **params: Any) -> Entry:
-    """Fill twice: the graph of the second fit is that of the data as the first, of rank `first`, filled them."""
-    known = {"n_neighbors", "graph_weight"}
-    p, weight = params.get("n_neighbors", 5), params.get("graph_weight", "binary")
-    others = {name: value for name, value in params.items() if name not in known}
+def refined(rank: int, *, first: int, graph: KNNGraph, **params: Any) -> Entry:
+    """Fill twice: the graph of the second fit is built from the data that the first fit, of rank `first`, completed."""
 
     def fill(X: FloatArray) -> FloatArray:
-        graph = neighbor_graph(kl_rows(first, **params).fill(X), p, weight=weight)
-        return kl_rows(rank, graph=graph, **others).fill(X)
+        ready = graph.build(kl_rows(first, graph=graph, **params).fill(X))
+        return kl_rows(rank, graph=ready, **params).fill(X)
 
     return Entry("KL, rows, graph of filled data", rank, fill)
 
@@ -126,8 +123,8 @@ MEAN = peer("column mean", SimpleImputer(keep_empty_features=True))
 KNN = peer("scikit-learn KNNImputer, 5 neighbours", KNNImputer(n_neighbors=5, keep_empty_features=True))
 KL_TENSOR: dict[str, Any] = {"costs": (None, None, None)}
 IMAGES: dict[str, Any] = {"costs": (None, "grid", "grid")}
-COIL20_GRAPH: dict[str, Any] = {"n_neighbors": 3}
-DIGITS_GRAPH: dict[str, Any] = {"n_neighbors": 8, "graph_weight": "self-tuning"}
+COIL20_GRAPH: dict[str, Any] = {"graph": KNNGraph(3)}
+DIGITS_GRAPH: dict[str, Any] = {"graph": KNNGraph(8, weight="self-tuning")}
 
 STUDIES = {
     "coil20": Study(

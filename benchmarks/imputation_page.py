@@ -15,7 +15,7 @@ from sklearn.impute import KNNImputer
 
 from benchmarks.harness import RESULTS
 from benchmarks.report import DOCS, replace_between
-from gwntf import GWNTF
+from gwntf import GWNTF, KNNGraph
 from gwntf.core import FloatArray
 from gwntf.datasets import load_digits_tensor
 from gwntf.io import atomic_path
@@ -77,8 +77,7 @@ def draw_fills(path: Path) -> None:
         160,
         costs=(None, None),
         graph_reg=1,
-        n_neighbors=8,
-        graph_weight="self-tuning",
+        graph=KNNGraph(8, weight="self-tuning"),
         missing="ignore",
         max_iter=200,
         tol=0,

@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.harness import Claim, Outcome, Timing, race
 from gwntf import GWNTF
+from gwntf import TransportOptions
 from gwntf.core import FloatArray
 
 SHAPE = (100_000, 2_000, 1_000)
@@ -23,7 +24,7 @@ OPTIONS: dict[str, Any] = {
     "graph_reg": 0,
     "sample_norm": None,
     "tol": 0,
-    "transport_max_iter": 5,
+    "transport": TransportOptions(5),
     "random_state": 0,
 }
 

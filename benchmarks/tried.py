@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, diags_array
 
 from benchmarks.harness import RESULTS, machine
 from benchmarks.report import DOCS, replace_between
-from gwntf import GWNTF, fit_many, neighbor_graph
+from gwntf import GWNTF, KNNGraph, TensorClustering, fit_many
 from gwntf.clustering import assign
 from gwntf.clustering.graph_cut import cut, modularity
 from gwntf.core import FloatArray
@@ -73,7 +73,7 @@ def _ideas(X: FloatArray, k: int) -> Iterator[tuple[str, list[Labels]]]:
 
 def _fits(X: FloatArray, k: int, graph: csr_array) -> Iterator[tuple[str, list[Labels]]]:
     costs = (None, *["grid"] * (X.ndim - 1))
-    preset = GWNTF.for_clustering(k, graph=graph, costs=costs)
+    preset = TensorClustering(k, graph=graph, costs=costs).factorization()
     random = preset.set_params(init="random", max_iter=30)
     labels = _labels(fit_many(random, X, range(STARTS)), k)
     yield "a random start", labels[:SEEDS]
@@ -90,7 +90,7 @@ def _fits(X: FloatArray, k: int, graph: csr_array) -> Iterator[tuple[str, list[L
     yield "a start from the graph, as in the preset", _labels(first, k)
     again = []
     for seed, model in enumerate(first):
-        refreshed = neighbor_graph(model.embedding_, 5, weight="self-tuning")
+        refreshed = KNNGraph(weight="self-tuning").build(model.embedding_)
         again += fit_many(preset.set_params(init="graph", graph=refreshed), X, [seed])
     yield "the graph refreshed from that embedding", _labels(again, k)
 
@@ -106,7 +106,7 @@ def _consensus(labels: Sequence[Labels], k: int) -> Labels:
 
 
 def _graph(X: FloatArray, neighbors: int) -> csr_array:
-    return neighbor_graph(X, neighbors, weight="self-tuning", metric="orientation")
+    return KNNGraph(neighbors, metric="orientation", weight="self-tuning").build(X)
 
 
 def _mutual(X: FloatArray, neighbors: int) -> csr_array:

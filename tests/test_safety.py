@@ -19,7 +19,7 @@ from benchmarks.safety import (
 )
 from scipy.sparse import csr_array
 
-from gwntf import GWNTF, NCP, NMF, SWIFT, InputError, neighbor_graph
+from gwntf import GWNTF, NCP, NMF, SWIFT, InputError, KNNGraph
 from gwntf.data import DataTensor, sources
 from gwntf.geometry import resolve_costs
 from tests.backends import needs_torch
@@ -145,10 +145,10 @@ def test_cosines_do_not_depend_on_the_length_of_the_rows(scale):
     )
     np.testing.assert_allclose(far, cost, atol=1e-12)
     for weight in ("binary", "cosine"):
-        graphs = [neighbor_graph(data, 3, weight=weight) for data in (X, X * lengths * scale)]
+        graphs = [KNNGraph(3, weight=weight).build(data) for data in (X, X * lengths * scale)]
         np.testing.assert_allclose(graphs[1].toarray(), graphs[0].toarray(), rtol=1e-12)
     rows = csr_array(X.reshape(12, -1) * scale)
-    np.testing.assert_array_equal(neighbor_graph(rows, 3).toarray(), neighbor_graph(X, 3).toarray())
+    np.testing.assert_array_equal(KNNGraph(3).build(rows).toarray(), KNNGraph(3).build(X).toarray())
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.int8, np.uint64, bool])
