@@ -77,17 +77,21 @@ def test_agreement_falls_above_the_rank_of_the_data(method, true_rank):
     assert errors[0] > 1.5 * errors[1]
 
 
+@pytest.mark.parametrize("clusters", [2, None])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_curve_holds_the_fits_of_its_seeds():
+def test_curve_has_the_fits_of_its_seeds(clusters):
     """Every figure again from fits made here, with the seeds drawn from random_state."""
     X, _ = make_kruskal_tensor((30, 6, 5), 3, noise=0.2, random_state=0)
-    model = NCP(max_iter=30, tol=0, n_clusters=2)
-    curve = stability_curve(model, X, [3, 2], n_seeds=3, random_state=5)
+    model = NCP(max_iter=30, tol=0)
+    curve = stability_curve(model, X, [3, 2], n_clusters=clusters, n_seeds=3, random_state=5)
     seeds = np.random.RandomState(5).randint(np.iinfo(np.int32).max, size=3)
     np.testing.assert_array_equal(curve.ranks, [2, 3])
     for place, rank in enumerate((2, 3)):
-        fits = [NCP(rank, max_iter=30, tol=0, n_clusters=2, random_state=int(seed)) for seed in seeds]
-        labels = [fit.fit_predict(X) for fit in fits]
+        fits = [NCP(rank, max_iter=30, tol=0, random_state=int(seed)).fit(X) for seed in seeds]
+        labels = [
+            KMeans(clusters or rank, n_init=20, random_state=int(seed)).fit_predict(fit.factors_[0])
+            for seed, fit in zip(seeds, fits, strict=True)
+        ]
         np.testing.assert_array_equal(curve.objective[place], [fit.objective_ for fit in fits])
         np.testing.assert_array_equal(curve.reconstruction_err[place], [fit.reconstruction_err_ for fit in fits])
         for pair, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
@@ -118,6 +122,8 @@ def test_number_of_jobs_changes_nothing():
         ({"ranks": [1.5]}, "ranks"),
         ({"ranks": 3}, "ranks"),
         ({"n_seeds": 1}, "n_seeds"),
+        ({"n_clusters": 0}, "n_clusters"),
+        ({"n_clusters": 2.5}, "n_clusters"),
         ({"estimator": KMeans()}, "estimator"),
         ({"estimator": make_pipeline(NMF())}, "estimator"),
         ({"estimator": NMF(init="nndsvd")}, "estimator"),

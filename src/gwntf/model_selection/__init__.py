@@ -19,12 +19,14 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 
 from gwntf.backends import to_host
+from gwntf.clustering import assign, check_clusters
 from gwntf.core import FloatArray, InputError
 from gwntf.estimators.base import Factorization
+from gwntf.estimators.sklearn_compat import count_samples
 
 __all__ = ["StabilityCurve", "stability_curve"]
 
-_TOLERANCE = 0.02  # how far below the best agreement a rank may lie and still count as stable
+_TOLERANCE = 0.02  # a rank is stable if its agreement is at most this much below the best one
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class StabilityCurve:
     component_agreement : (n_ranks, n_pairs) array
         Mean cosine of matched components, for every pair of fits.
     label_agreement : (n_ranks, n_pairs) array
-        Adjusted Rand index of the labels, for every pair of fits.
+        Adjusted Rand index of the clusters, for every pair of fits.
     reconstruction_err, objective : (n_ranks, n_seeds) arrays
         `reconstruction_err_` and `objective_` of every fit.
 
@@ -84,29 +86,33 @@ def stability_curve(
     X: Any,
     ranks: Sequence[int],
     *,
+    n_clusters: int | None = None,
     n_seeds: int = 10,
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> StabilityCurve:
     """Fit every rank from several random starts and measure how far the fits agree.
 
-    Components of two fits are matched one to one by the Hungarian method and compared by their cosine; labels
-    (`fit_predict`, with `n_clusters` of the estimator or as many clusters as the rank) by the adjusted Rand index.
+    Components of two fits are matched one to one by the Hungarian method and compared by their cosine; the k-means
+    clusters of the two embeddings are compared by the adjusted Rand index.
 
     Parameters
     ----------
     estimator : an estimator of the library
-        With ``init="random"``; each fit is that of a clone.
+        A factorization with ``init="random"``; clones of it are fitted.
     X : array-like of shape (n_samples, ...)
         Nonnegative data, samples first.
     ranks : sequence of int
         Values of `n_components` to try.
+    n_clusters : int, optional
+        Number of clusters of the labels; by default the rank.
     n_seeds : int, default=10
-        Random starts for every rank, the same seeds for all of them; each may itself be the best of `n_init`.
+        Number of random starts for every rank, with the same seeds for all ranks. With `n_init` of the estimator each
+        of them is the best of several.
     n_jobs : int, optional
-        Fits at a time, as joblib counts.
+        Number of fits at a time, as for joblib.
     random_state : int, RandomState or None, default=None
-        From which the seeds are drawn.
+        Generator of the seeds.
 
     Returns
     -------
@@ -121,11 +127,11 @@ def stability_curve(
     >>> stability_curve(NCP(max_iter=300, tol=1e-5), X, [2, 3, 4], n_seeds=4, random_state=0).best_rank
     3
     """
-    checked = _check_arguments(estimator, ranks, n_seeds)
+    checked = _check_arguments(estimator, ranks, n_clusters, n_seeds)
     rng = check_random_state(random_state)
     seeds = [int(seed) for seed in rng.randint(np.iinfo(np.int32).max, size=n_seeds)]
     fits = Parallel(n_jobs=n_jobs)(
-        delayed(_fit)(clone(estimator).set_params(n_components=rank, random_state=seed), X)
+        delayed(_fit)(clone(estimator).set_params(n_components=rank, random_state=seed), X, n_clusters or rank)
         for rank in checked
         for seed in seeds
     )
@@ -141,18 +147,22 @@ def stability_curve(
     )
 
 
-def _fit(model: Any, X: Any) -> tuple[FloatArray, NDArray[np.int_], float, float]:
-    labels = model.fit_predict(X)
+def _fit(model: Any, X: Any, n_clusters: int) -> tuple[FloatArray, NDArray[np.int_], float, float]:
+    check_clusters(n_clusters, count_samples(X), model.n_components, "kmeans")
+    model.fit(X)
+    labels = assign(to_host(model.factors_[0]), n_clusters, "kmeans", model.random_state)
     return to_host(model.components_), labels, model.reconstruction_err_, model.objective_
 
 
-def _check_arguments(estimator: Any, ranks: Any, n_seeds: Any) -> list[int]:
+def _check_arguments(estimator: Any, ranks: Any, n_clusters: Any, n_seeds: Any) -> list[int]:
     """Check all arguments; return the ranks in ascending order."""
     if not isinstance(estimator, Factorization):
         raise InputError("estimator", type(estimator).__name__, "an estimator of gwntf, such as GWNTF or NMF")
     if estimator.init != "random":
         given = repr(estimator.init) if isinstance(estimator.init, str) else "given factors"
         raise InputError("estimator", f"init={given}", "init='random', so that seeds make a difference")
+    if n_clusters is not None and not (isinstance(n_clusters, numbers.Integral) and n_clusters >= 1):
+        raise InputError("n_clusters", repr(n_clusters), "a whole number of at least 1, or None")
     if not isinstance(n_seeds, numbers.Integral) or int(n_seeds) < 2:
         raise InputError("n_seeds", repr(n_seeds), "a whole number of at least 2")
     found = list(ranks) if isinstance(ranks, Sequence | range | np.ndarray) else []
