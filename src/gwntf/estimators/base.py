@@ -158,6 +158,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         raw = self._tensor(X, place, reset=True)
         shape = raw.shape
         checked, given = self._check_loss(shape), self._check_graph(shape[0])
+        self._penalties(shape[0])
         if not isinstance(self.init, str):
             as_factors(self.init, shape, self.n_components)
         tensor, scale = raw.normalised(self.sample_norm)
@@ -170,7 +171,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         warn_samples_last((shape[0], *self._layout))
         loss = self._loss(checked, tensor)
         self.graph_, graph_reg = self._build_graph(given, tensor)
-        problem = Problem(tensor, loss, self.graph_, graph_reg)
+        problem = Problem(tensor, loss, self.graph_, graph_reg, self._penalties(shape[0]))
         if self.graph_ is not None and graph_reg > 0:
             warn_isolated(self.graph_)
         self._prepare_start(tensor)

@@ -1,6 +1,7 @@
 """What a fitted factorization does with new samples: embeds, labels, rebuilds and fills them."""
 
 import math
+import numbers
 import os
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from gwntf.estimators.places import Place, open_place
 from gwntf.estimators.sklearn_compat import as_float_array, as_frame, note_features
 from gwntf.geometry import Ties
 from gwntf.io import check_target
-from gwntf.losses import Loss
+from gwntf.losses import Loss, Penalties, Penalty
 from gwntf.solver import Stopping, project
 
 
@@ -260,6 +261,15 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             warn_new_samples(far / len(embedding), self.max_iter)
         return embedding, scale, raw
 
+    def _penalties(self, n_samples: int) -> Penalties:
+        """Return the L1 and L2 penalties; those on the parts grow with the data term, the number of samples."""
+        given: Any = self.alpha
+        pair = (given, given) if isinstance(given, numbers.Real) else tuple(given)
+        if len(pair) != 2 or not all(isinstance(one, numbers.Real) and 0 <= float(one) < math.inf for one in pair):
+            raise InputError("alpha", repr(given), "a nonnegative number, or a pair of them for embedding and parts")
+        weights = (float(pair[0]), float(pair[1]) * n_samples)
+        return Penalties(*(Penalty(weight * self.l1_ratio, weight * (1 - self.l1_ratio)) for weight in weights))
+
     def _rows_as_new(self, X: Any) -> FloatArray:
         """Embed samples as new ones, in normalised scale, on the host and without a warning."""
         check_is_fitted(self)
@@ -272,7 +282,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         if self.sample_norm is None:
             check_unscaled(tensor.dtype, 1.0, float(tensor.sample_sums.max()), self._degrees)
         stopping, ties = Stopping(self.max_iter, self.tol), self._ties(tensor)
-        embedding, far = project(tensor, self._loss_of_new_samples(), self.factors_[1:], stopping, ties)
+        loss, penalty = self._loss_of_new_samples(), self._penalties(len(tensor)).samples
+        embedding, far = project(tensor, loss, self.factors_[1:], stopping, ties, penalty)
         return embedding, scale, far
 
     @cached_property

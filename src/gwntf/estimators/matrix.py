@@ -22,9 +22,12 @@ class NMF(Matrix, LeastSquares):
     n_components : int, default=10
         Number of components (the rank of the model).
     alpha : float or pair of floats, default=0.0
-        Weight of the penalty on the factors. A pair gives the weights for the embedding and for the parts.
+        Weight of the penalty on the factors, as in scikit-learn: alpha (l1_ratio |A|_1 + (1 - l1_ratio)/2 |A|^2) on the
+        embedding of the normalised samples, and n_samples times as much on every other factor. A pair gives the weights
+        for the embedding and for the parts.
     l1_ratio : float in [0, 1], default=0.0
-        Mix of the penalty: 0 is squared (L2), 1 is absolute values (L1), which makes factors sparse.
+        Mix of the penalty: 0 is the sum of squares (L2), 1 the sum of absolute values (L1), which makes factors sparse.
+        Where the other factors have columns of sum one (transport and KL losses), L1 acts on the embedding alone.
     sample_norm : {"l2", "l1"} or None, default="l2"
         Norm by which every sample is divided before the fit, so that all count alike.
     missing : {"error", "ignore"}, default="error"
@@ -139,9 +142,12 @@ class GNMF(Graph, Matrix, LeastSquares):
     graph_reg : float, default=0.1
         Weight of the graph, for samples of norm one; 0 is no graph.
     alpha : float or pair of floats, default=0.0
-        Weight of the penalty on the factors. A pair gives the weights for the embedding and for the parts.
+        Weight of the penalty on the factors, as in scikit-learn: alpha (l1_ratio |A|_1 + (1 - l1_ratio)/2 |A|^2) on the
+        embedding of the normalised samples, and n_samples times as much on every other factor. A pair gives the weights
+        for the embedding and for the parts.
     l1_ratio : float in [0, 1], default=0.0
-        Mix of the penalty: 0 is squared (L2), 1 is absolute values (L1), which makes factors sparse.
+        Mix of the penalty: 0 is the sum of squares (L2), 1 the sum of absolute values (L1), which makes factors sparse.
+        Where the other factors have columns of sum one (transport and KL losses), L1 acts on the embedding alone.
     sample_norm : {"l2", "l1"} or None, default="l2"
         Norm by which every sample is divided before the fit, so that all count alike.
     missing : {"error", "ignore"}, default="error"
@@ -269,9 +275,12 @@ class SDNMF(Graph, PixelTransport):
     graph_reg : float, default=0.1
         Weight of the graph, for samples of norm one; 0 is no graph.
     alpha : float or pair of floats, default=0.0
-        Weight of the penalty on the factors. A pair gives the weights for the embedding and for the parts.
+        Weight of the penalty on the factors, as in scikit-learn: alpha (l1_ratio |A|_1 + (1 - l1_ratio)/2 |A|^2) on the
+        embedding of the normalised samples, and n_samples times as much on every other factor. A pair gives the weights
+        for the embedding and for the parts.
     l1_ratio : float in [0, 1], default=0.0
-        Mix of the penalty: 0 is squared (L2), 1 is absolute values (L1), which makes factors sparse.
+        Mix of the penalty: 0 is the sum of squares (L2), 1 the sum of absolute values (L1), which makes factors sparse.
+        Where the other factors have columns of sum one (transport and KL losses), L1 acts on the embedding alone.
     sample_shape : tuple of int, optional
         Shape of a sample where X is 2-D.
     sample_norm : {"l2", "l1"} or None, default="l2"

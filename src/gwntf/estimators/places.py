@@ -32,6 +32,7 @@ def open_place(engine: str, device: str | None, given: Any) -> Iterator[Place]:
 
     cluster = Cluster(client, engine, device)
     try:
-        yield Place(cluster.backend, None if device is None else "float32", cluster)
+        default = "float32" if engine == "torch" or device is not None else None
+        yield Place(cluster.backend, default, cluster)
     finally:
         cluster.close()

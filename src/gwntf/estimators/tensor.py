@@ -22,9 +22,12 @@ class NCP(Tensor, LeastSquares):
     n_components : int, default=10
         Number of components (the rank of the model).
     alpha : float or pair of floats, default=0.0
-        Weight of the penalty on the factors. A pair gives the weights for the embedding and for the parts.
+        Weight of the penalty on the factors, as in scikit-learn: alpha (l1_ratio |A|_1 + (1 - l1_ratio)/2 |A|^2) on the
+        embedding of the normalised samples, and n_samples times as much on every other factor. A pair gives the weights
+        for the embedding and for the parts.
     l1_ratio : float in [0, 1], default=0.0
-        Mix of the penalty: 0 is squared (L2), 1 is absolute values (L1), which makes factors sparse.
+        Mix of the penalty: 0 is the sum of squares (L2), 1 the sum of absolute values (L1), which makes factors sparse.
+        Where the other factors have columns of sum one (transport and KL losses), L1 acts on the embedding alone.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D X is folded, for example (28, 28).
     sample_norm : {"l2", "l1"} or None, default="l2"
@@ -142,9 +145,12 @@ class GNCP(Graph, Tensor, LeastSquares):
     graph_reg : float, default=0.1
         Weight of the graph, for samples of norm one; 0 is no graph.
     alpha : float or pair of floats, default=0.0
-        Weight of the penalty on the factors. A pair gives the weights for the embedding and for the parts.
+        Weight of the penalty on the factors, as in scikit-learn: alpha (l1_ratio |A|_1 + (1 - l1_ratio)/2 |A|^2) on the
+        embedding of the normalised samples, and n_samples times as much on every other factor. A pair gives the weights
+        for the embedding and for the parts.
     l1_ratio : float in [0, 1], default=0.0
-        Mix of the penalty: 0 is squared (L2), 1 is absolute values (L1), which makes factors sparse.
+        Mix of the penalty: 0 is the sum of squares (L2), 1 the sum of absolute values (L1), which makes factors sparse.
+        Where the other factors have columns of sum one (transport and KL losses), L1 acts on the embedding alone.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D X is folded, for example (28, 28).
     sample_norm : {"l2", "l1"} or None, default="l2"
@@ -273,9 +279,12 @@ class SWIFT(PerModeTransport):
         Weight of the relaxed marginals: creating or destroying a unit of mass costs about this much. A pair gives the
         weights for the data and for the model; that of the data may be ``inf`` (exact marginal).
     alpha : float or pair of floats, default=0.0
-        Weight of the penalty on the factors. A pair gives the weights for the embedding and for the parts.
+        Weight of the penalty on the factors, as in scikit-learn: alpha (l1_ratio |A|_1 + (1 - l1_ratio)/2 |A|^2) on the
+        embedding of the normalised samples, and n_samples times as much on every other factor. A pair gives the weights
+        for the embedding and for the parts.
     l1_ratio : float in [0, 1], default=0.0
-        Mix of the penalty: 0 is squared (L2), 1 is absolute values (L1), which makes factors sparse.
+        Mix of the penalty: 0 is the sum of squares (L2), 1 the sum of absolute values (L1), which makes factors sparse.
+        Where the other factors have columns of sum one (transport and KL losses), L1 acts on the embedding alone.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D X is folded, for example (28, 28).
     sample_norm : {"l2", "l1"} or None, default=None
@@ -423,9 +432,12 @@ class GWNTF(Graph, PerModeTransport):
     graph_reg : float, default=0.1
         Weight of the graph, for samples of norm one; 0 is no graph.
     alpha : float or pair of floats, default=0.0
-        Weight of the penalty on the factors. A pair gives the weights for the embedding and for the parts.
+        Weight of the penalty on the factors, as in scikit-learn: alpha (l1_ratio |A|_1 + (1 - l1_ratio)/2 |A|^2) on the
+        embedding of the normalised samples, and n_samples times as much on every other factor. A pair gives the weights
+        for the embedding and for the parts.
     l1_ratio : float in [0, 1], default=0.0
-        Mix of the penalty: 0 is squared (L2), 1 is absolute values (L1), which makes factors sparse.
+        Mix of the penalty: 0 is the sum of squares (L2), 1 the sum of absolute values (L1), which makes factors sparse.
+        Where the other factors have columns of sum one (transport and KL losses), L1 acts on the embedding alone.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D X is folded, for example (28, 28).
     sample_norm : {"l2", "l1"} or None, default="l2"

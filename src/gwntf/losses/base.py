@@ -17,6 +17,7 @@ from gwntf.core import Array
 from gwntf.data import Block, Blocks, DataTensor, Parts
 from gwntf.geometry import Kernel
 from gwntf.losses.graph import GraphTerm, Pull
+from gwntf.losses.penalty import Penalties, Penalty
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,14 @@ class ObjectiveTerms:
         KL(X | X^) or 1/2 |X - X^|^2 where no mode is transported, else zero.
     graph : float
         (mu/4) sum_ij V_ij |a_i - a_j|^2.
+    penalty : float
+        sum over the factors of l1 |A|_1 + (l2/2) |A|_F^2.
     """
 
     modes: tuple[PlanTerms | None, ...]
     misfit: float
     graph: float
+    penalty: float = 0.0
 
     @property
     def broken(self) -> bool:
@@ -70,7 +74,7 @@ class ObjectiveTerms:
     def total(self) -> float:
         """F."""
         plans = sum(terms.total for terms in self.modes if terms is not None)
-        return float(plans + self.misfit + self.graph)
+        return float(plans + self.misfit + self.graph + self.penalty)
 
 
 class Position(NamedTuple):
@@ -103,6 +107,10 @@ class Loss(ABC):
         """Bytes that all blocks keep from one pass to the next."""
         return 0
 
+    def effective_penalties(self, penalties: Penalties) -> Penalties:
+        """Return the penalties that are not constant under the loss; raise InputError where it supports none."""
+        return penalties
+
     # --- where a block is ---
 
     @abstractmethod
@@ -111,7 +119,7 @@ class Loss(ABC):
 
     @abstractmethod
     def sample_step(
-        self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, state: Any
+        self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, penalty: Penalty, state: Any
     ) -> tuple[Array, Array, Any]:
         """One step of new samples, each by itself; also the data term of each before it, and the next state."""
 
@@ -131,7 +139,7 @@ class Loss(ABC):
         """Evaluate the data term at a position of which only the factors, states and effort are known."""
 
     @abstractmethod
-    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm) -> Position:
+    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, penalties: Penalties) -> Position:
         """Move all factors, and evaluate the data term there."""
 
     @abstractmethod

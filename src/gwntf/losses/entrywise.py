@@ -13,6 +13,7 @@ from gwntf.data import Block, Blocks, Kept, Looked, Sums, Swept, Tile, mode_prod
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import Loss, Position
 from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio
+from gwntf.losses.penalty import Penalties, Penalty
 from gwntf.losses.simplex import SimplexLoss, column_masses, zero_mass
 from gwntf.transport import positive, ratio_and_kl
 
@@ -22,12 +23,12 @@ class Entrywise(Loss):
 
     With d' = repulsion - attraction, both nonnegative, the factors are updated in turn, samples last:
 
-        A(n) <- A(n) * ((attraction_(n) A(-n) [+ mu V A]) / (repulsion_(n) A(-n) [+ mu D A])) ** power
+        A(n) <- A(n) * ((attraction_(n) A(-n) [+ mu V A]) / (repulsion_(n) A(-n) [+ mu D A] + l1 + l2 A(n))) ** power
 
     Data may be dense or sparse, in memory, streamed or on a cluster, of any order, and have missing entries.
     """
 
-    # One at which this is an MM step makes the data term fall; beside a graph there is no guarantee
+    # One at which this is an MM step makes the data term fall; beside a graph or penalties there is no guarantee
     power: ClassVar[float] = 1.0
     # Whether the repulsion is one everywhere and the attraction zero where x is, as for KL: then d(0, x^) = x^, and
     # of sparse data only the nonzero entries are compared. Else samples of sparse data are made dense, some at a
@@ -90,18 +91,25 @@ class Entrywise(Loss):
         return kept, sums
 
     def step(
-        self, block: Block, rest: Sequence[Array], kept: Kept, graph: SampleGraph | None, halo: Sequence[Array]
+        self,
+        block: Block,
+        rest: Sequence[Array],
+        kept: Kept,
+        graph: SampleGraph | None,
+        halo: Sequence[Array],
+        *,
+        penalty: Penalty,
     ) -> tuple[Kept, Sums]:
         """Move the rows of a block, then measure it there."""
         pull = pull_of(block.backend, kept.rows, graph, halo)
-        return self.measure(block, rest, Kept(self.sample_step(block, kept.rows, rest, pull, None)[0]))
+        return self.measure(block, rest, Kept(self.sample_step(block, kept.rows, rest, pull, penalty, None)[0]))
 
     def sample_step(
-        self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, state: Any
+        self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, penalty: Penalty, state: Any
     ) -> tuple[Array, Array, Any]:
         xp, found = block.backend.xp, self.swept(block, a, rest, sums=False)
         down = column_masses(xp, rest) + xp.zeros_like(a) if self.unit_repulsion else found.rows[1]
-        return ratio(xp, a, found.rows[0], down, pull, self.power), found.costs[0], state
+        return ratio(xp, a, found.rows[0], down, pull, penalty, self.power), found.costs[0], state
 
     # --- in the process of the fit ---
 
@@ -109,7 +117,7 @@ class Entrywise(Loss):
         kept, sums = blocks.run(self.measure, at.rest, at.kept)
         return at._replace(kept=kept, sums=sums)
 
-    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm) -> Position:
+    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, penalties: Penalties) -> Position:
         """Update the factors in turn, samples last; the pass that moves the samples also measures for the first one."""
         xp, rest, sums = blocks.backend.xp, list(at.rest), at.sums
         for mode in range(1, 1 + len(rest)):
@@ -122,8 +130,8 @@ class Entrywise(Loss):
                 down = sums["masses"] * column_masses(xp, others) + xp.zeros_like(old)
             else:
                 down = mode_product(sums["down"], factors, mode)
-            rest[mode - 1] = ratio(xp, old, up, down, None, self.power)
-        kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, at.halo)
+            rest[mode - 1] = ratio(xp, old, up, down, None, penalties.others, self.power)
+        kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, at.halo, penalty=penalties.samples)
         return at._replace(kept=kept, rest=rest, sums=sums)
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002

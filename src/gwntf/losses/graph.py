@@ -2,7 +2,7 @@
 
 Its gradient is mu L A with L = D - V. A new sample is joined to training samples, whose rows a_j stay. The sum over ij
 counts every edge twice, so its penalty is (mu/2) sum_j v_j |a - a_j|^2, with the gradient mu (d a - s), where d is the
-sum of the v_j and s that of the v_j a_j.
+sum of the v_j and s that of the v_j a_j. The steps also take the penalty l1 |A|_1 + (l2/2) |A|_F^2 of `penalty`.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,6 +14,7 @@ from gwntf.backends import Backend
 from gwntf.core import Array
 from gwntf.data import Blocks, Kept, Parts, Sums
 from gwntf.geometry import SampleGraph, SampleTies, cut_graph
+from gwntf.losses.penalty import NO_PENALTY, Penalty
 from gwntf.transport import positive
 
 _EDGES_AT_ONCE = 2**16
@@ -76,34 +77,54 @@ def penalty(backend: Backend, a: Array, graph: SampleGraph) -> Array:
     return graph.weight / 2 * total
 
 
-def ratio_terms(xp: Any, a: Array, down: Any, pull: Pull | None) -> tuple[Any, Array]:
-    """Return mu V A, or None without a graph, and the denominator of the ratio, down + mu D A, made positive."""
-    if pull is None:
-        return None, positive(xp, down)
-    return pull.weight * pull.pull, positive(xp, down + pull.weight * pull.degree * a)
+def ratio_terms(xp: Any, a: Array, down: Any, pull: Pull | None, penalty: Penalty = NO_PENALTY) -> tuple[Any, Array]:
+    """Return mu V A, or None without a graph, and the denominator of the ratio, made positive.
+
+    The denominator is down + mu D A + l1 + l2 A.
+    """
+    attraction = None
+    if pull is not None:
+        attraction, down = pull.weight * pull.pull, down + pull.weight * pull.degree * a
+    if penalty.present:
+        down = down + penalty.gradient(a)
+    return attraction, positive(xp, down)
 
 
-def ratio(xp: Any, a: Array, up: Array, down: Array, pull: Pull | None, power: float = 1.0) -> Array:
-    """Take a multiplicative step: a ((up + mu V A) / (down + mu D A))^power."""
-    attraction, denominator = ratio_terms(xp, a, down, pull)
+def ratio(
+    xp: Any,
+    a: Array,
+    up: Array,
+    down: Array,
+    pull: Pull | None,
+    penalty: Penalty = NO_PENALTY,
+    power: float = 1.0,
+) -> Array:
+    """Take a multiplicative step: a ((up + mu V A) / (down + mu D A + l1 + l2 A))^power."""
+    attraction, denominator = ratio_terms(xp, a, down, pull, penalty)
     up = up if attraction is None else up + attraction
     return a * up / denominator if power == 1 else a * (up / denominator) ** power
 
 
-def mm_root(xp: Any, a: Array, w: Array, b: float, pull: Pull) -> Array:
-    """Return the positive root of mu d a^2 + b a - c = 0, c = b w + mu a (V a): never raises F."""
-    c = b * w + pull.weight * a * pull.pull
-    return 2 * c / (b + xp.sqrt(b * b + 4 * pull.weight * pull.degree * c))
+def mm_root(xp: Any, a: Array, w: Array, b: float, pull: Pull | None, penalty: Penalty = NO_PENALTY) -> Array:
+    """Return the positive root of (mu d + l2) a^2 + (b + l1) a - c = 0, c = b w + mu a (V a): never raises F."""
+    c, linear, curvature = b * w, b + penalty.l1, penalty.l2
+    if pull is not None:
+        c = c + pull.weight * a * pull.pull
+        curvature = pull.weight * pull.degree + curvature
+    return 2 * c / (linear + xp.sqrt(linear * linear + 4 * curvature * c))
 
 
-def classic_ratio(xp: Any, a: Array, w: Array, b: float, pull: Pull) -> Array:
-    """Return the classic ratio (b w + mu a (V a)) / (b + mu d a): no guarantee beside a KL term."""
-    attraction, denominator = ratio_terms(xp, a, b, pull)
-    return (b * w + a * attraction) / denominator
+def classic_ratio(xp: Any, a: Array, w: Array, b: float, pull: Pull | None, penalty: Penalty = NO_PENALTY) -> Array:
+    """Return the ratio (b w + mu a (V a)) / (b + mu d a + l1 + l2 a): no guarantee beside a KL term."""
+    attraction, denominator = ratio_terms(xp, a, b, pull, penalty)
+    return (b * w if attraction is None else b * w + a * attraction) / denominator
 
 
-RULES: dict[str, Callable[[Any, Array, Array, float, Pull], Array]] = {"mm": mm_root, "multiplicative": classic_ratio}
-"""Steps of rows a against ``b * (sum(a) - sum(w log a)) + penalty(a)``, w the numerator of the data term."""
+RULES: dict[str, Callable[[Any, Array, Array, float, Pull | None, Penalty], Array]] = {
+    "mm": mm_root,
+    "multiplicative": classic_ratio,
+}
+"""Steps of rows a against ``b * (sum(a) - sum(w log a))``, w the numerator of the data term, and their penalties."""
 
 
 def tie_penalty(backend: Backend, a: Array, ties: SampleTies) -> Array:
@@ -114,14 +135,18 @@ def tie_penalty(backend: Backend, a: Array, ties: SampleTies) -> Array:
     return ties.weight / 2 * (degree * xp.sum(apart * apart, axis=1) + ties.rest)
 
 
-def tied_root(xp: Any, w: Array, b: float, masses: Array, pull: Pull) -> Array:
-    """Return the positive root of mu d a^2 + q a - b w = 0, q = b m - mu s: it minimises the majorizer of a new sample.
+def tied_root(xp: Any, w: Array, b: float, masses: Array, pull: Pull | None, penalty: Penalty = NO_PENALTY) -> Array:
+    """Return the minimum of the majorizer of a new sample: the positive root of k a^2 + q a - b w = 0.
 
-    b (m a - w log a) majorizes the data term, m the mass of a component; s does not depend on a, so the root is exact
-    and never raises the objective. Either form of it is used where it does not cancel; without ties it is w / m.
+    Here k = mu d + l2 and q = b m + l1 - mu s. b (m a - w log a) majorizes the data term, m the mass of a component; s
+    does not depend on a, so the root is exact and never raises the objective. Either form of it is used where it does
+    not cancel; without ties and penalty it is w / m.
     """
-    q = b * masses - pull.weight * pull.pull
-    curvature = pull.weight * pull.degree
+    q, curvature = b * masses, xp.zeros_like(w[:, :1])
+    if pull is not None:
+        q, curvature = q - pull.weight * pull.pull, pull.weight * pull.degree
+    if penalty.present:
+        q, curvature = q + penalty.l1, curvature + penalty.l2
     size = xp.abs(q) + xp.sqrt(q * q + 4 * curvature * b * w)
     bent = xp.where(curvature > 0, 2 * curvature, xp.ones_like(curvature))
     return xp.where(q > 0, 2 * b * w / positive(xp, size), size / bent)

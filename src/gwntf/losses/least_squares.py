@@ -1,7 +1,7 @@
 """The least-squares loss 1/2 |X - X^|^2 of NMF, GNMF, NCP and GNCP, by the classic multiplicative ratio.
 
-Data term and graph penalty are both quadratic, so the ratio of the negative to the positive part of the gradient is a
-true MM step for a factor with the others fixed. Without missing entries the model is never formed:
+In one factor the data term and the penalties are quadratic or linear, so the ratio of the negative to the positive part
+of the gradient is a true MM step for a factor with the others fixed. Without missing entries the model is never formed:
 |x - x^|^2 = |x|^2 - 2 <a, X_(1) A(-1)> + a G a', and the product is the one that the step of the rows uses, so that
 both come from one reading of the data. Where entries are missing, the target of a step is the data with the present
 model filled in there (the E step of an EM), and the value counts observed entries only.
@@ -20,6 +20,7 @@ from gwntf.data import Block, Blocks, DataTensor, Kept, Looked, Sums, Tile, mode
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import Loss, Position
 from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio, ratio_terms
+from gwntf.losses.penalty import Penalties, Penalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,7 @@ class LeastSquares(Loss):
         halo: Sequence[Array],
         *,
         grams: Array,
+        penalty: Penalty,
     ) -> tuple[Kept, Sums]:
         """Move the rows of a block, given G, and return what `measure` does: from one reading of the data."""
         backend, xp, a = block.backend, block.backend.xp, kept.rows
@@ -69,13 +71,13 @@ class LeastSquares(Loss):
         pull = pull_of(backend, a, graph, halo)
         if not self.complete:
             found = block.sweep(fill, a, rest, sums=False)
-            moved = ratio(xp, a, found.rows[0], down, pull)
+            moved = ratio(xp, a, found.rows[0], down, pull, penalty)
             return Kept(moved), self._measured_filled(block, rest, moved)
-        moved, data, cross = block.ratio_step(a, rest, *ratio_terms(xp, a, down, pull))
+        moved, data, cross = block.ratio_step(a, rest, *ratio_terms(xp, a, down, pull, penalty))
         return Kept(moved), Sums(data=data, gram=gram_of(xp, moved), cross=cross)
 
     def sample_step(
-        self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, state: Any
+        self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, penalty: Penalty, state: Any
     ) -> tuple[Array, Array, Any]:
         """Update new samples by themselves; X_(1) A(-1) is the same in every step while nothing is missing."""
         xp = block.backend.xp
@@ -88,7 +90,8 @@ class LeastSquares(Loss):
         else:
             found = block.sweep(fill, a, rest, sums=False)
             product, values = found.rows[0], found.costs[0]
-        return ratio(xp, a, product, a @ xp.astype(grams, a.dtype, copy=False), pull), values, state
+        down = a @ xp.astype(grams, a.dtype, copy=False)
+        return ratio(xp, a, product, down, pull, penalty), values, state
 
     # --- in the process of the fit ---
 
@@ -97,7 +100,7 @@ class LeastSquares(Loss):
         grams = tuple(gram_of(blocks.backend.xp, factor) for factor in at.rest)
         return at._replace(kept=kept, sums=sums, carried=grams)
 
-    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm) -> Position:
+    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, penalties: Penalties) -> Position:
         xp, rest, data = blocks.backend.xp, list(at.rest), at.sums["data"]
         grams = [at.sums["gram"], *at.carried]
         for mode in range(1, 1 + len(rest)):
@@ -107,9 +110,10 @@ class LeastSquares(Loss):
             old = rest[mode - 1]
             product = mode_product(data, [old[:0], *rest], mode)
             others = xp.astype(other_grams(grams, mode), old.dtype, copy=False)
-            rest[mode - 1] = ratio(xp, old, product, old @ others, None)
+            rest[mode - 1] = ratio(xp, old, product, old @ others, None, penalties.others)
             grams[mode] = gram_of(xp, rest[mode - 1])
-        kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, at.halo, grams=other_grams(grams, 0))
+        options = {"grams": other_grams(grams, 0), "penalty": penalties.samples}
+        kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, at.halo, **options)
         return at._replace(kept=kept, rest=rest, sums=sums, carried=tuple(grams[1:]))
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:

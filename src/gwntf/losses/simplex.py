@@ -3,23 +3,28 @@
 With the columns of every factor but the sample factor summing to one, sum(X^) = sum(A(samples)), and the EM majorizer
 separates over the factors, so all of them move at once from one pass over the data. The numerators are
 w_n = A(n) * ((Psi_bar / X^)_(n) A(-n)).
+
+Penalties: L1 and L2 act on the sample factor. On the others, whose columns sum to one, L2 acts alone: |A|_1 is the
+number of components whatever A is, so that it is part of neither the step nor the objective.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import mul
 from typing import Any
 
 from gwntf.backends import Backend
-from gwntf.core import Array
+from gwntf.core import Array, InputError
 from gwntf.data import Block, Blocks, Kept, Parts, Sums, Swept, mode_product
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import Loss, Position
 from gwntf.losses.graph import RULES, GraphTerm, Pull, pull_of, tied_root
+from gwntf.losses.penalty import NO_PENALTY, Penalties, Penalty, l2_on_simplex
+from gwntf.transport import positive
 
 UPDATES = (*RULES, "paper")
 
@@ -44,6 +49,12 @@ class SimplexLoss(Loss):
 
     def for_new_samples(self) -> SimplexLoss:
         return self
+
+    def effective_penalties(self, penalties: Penalties) -> Penalties:
+        """Return them without L1 on factors whose columns sum to one, which is constant."""
+        if penalties.present and self.update == "paper":
+            raise InputError("update", "'paper' beside penalties on the factors", "'mm' or 'multiplicative'")
+        return replace(penalties, others=replace(penalties.others, l1=0.0))
 
     @abstractmethod
     def compare(
@@ -70,35 +81,39 @@ class SimplexLoss(Loss):
         effort: int,
         move: bool,
         modes: Sequence[int] | None = None,
+        penalty: Penalty = NO_PENALTY,
     ) -> tuple[Kept, Sums]:
         """Move the rows of a block if they are to `move`, then compare it with the model there."""
         xp = block.backend.xp
-        a = self._moved(block.backend, kept, graph, halo) if move else kept.rows
+        a = self._moved(block.backend, kept, graph, halo, penalty) if move else kept.rows
         swept, state = self.compare(block, a, rest, kept.state, effort, modes)
         costs, masses = xp.sum(swept.costs, axis=1), xp.sum(a, axis=0)
         return Kept(a, a * swept.rows[0], state), Sums(rows=costs, masses=masses, product=swept.sums[0])
 
     def move_rows(
-        self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array]
+        self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array], *, penalty: Penalty
     ) -> tuple[Kept, None]:
         """Move the rows of a block, and keep what they moved by."""
-        return kept._replace(rows=self._moved(backend, kept, graph, halo)), None
+        return kept._replace(rows=self._moved(backend, kept, graph, halo, penalty)), None
 
-    def _moved(self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array]) -> Array:
-        """Take one step of the rule with the numerator of the last pass, which is the step itself without a graph."""
+    def _moved(
+        self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array], penalty: Penalty
+    ) -> Array:
+        """Take one step of the rule with the numerator of the last pass, the step itself without graph and penalty."""
         pull = pull_of(backend, kept.rows, graph, halo)
-        if pull is None:
+        if pull is None and not penalty.present:
             return kept.own
-        return RULES[self.update](backend.xp, kept.rows, kept.own, self.weight, pull)
+        return RULES[self.update](backend.xp, kept.rows, kept.own, self.weight, pull, penalty)
 
     def sample_step(
-        self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, state: Any
+        self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, penalty: Penalty, state: Any
     ) -> tuple[Array, Array, Any]:
-        """Take the numerator divided by the mass of the components; with ties, the root."""
+        """Take the numerator divided by the mass of the components; with ties or a penalty, the root."""
         xp = block.backend.xp
         swept, state = self.compare(block, a, rest, state, self.last_effort, None)
         w, masses = a * swept.rows[0], column_masses(xp, rest)
-        moved = w / masses if pull is None else tied_root(xp, w, self.weight, masses, pull)
+        plain = pull is None and not penalty.present
+        moved = w / masses if plain else tied_root(xp, w, self.weight, masses, pull, penalty)
         return moved, xp.sum(swept.costs, axis=0), state
 
     # --- in the process of the fit ---
@@ -111,31 +126,40 @@ class SimplexLoss(Loss):
     def first(self, blocks: Blocks, at: Position) -> Position:
         return self.measured(blocks, at)
 
-    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm) -> Position:
+    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, penalties: Penalties) -> Position:
         """Move all factors at once, and compare the data with the model there."""
         if self.update == "paper":
             return self._printed_step(blocks, at, graph)
-        moved = at._replace(rest=self.moved_rest(blocks, at))
+        moved = at._replace(rest=self.moved_rest(blocks, at, penalties.others))
         for _ in range(self.inner_iter - 1 if graph.present else 0):
-            kept, _ = blocks.apply(self.move_rows, moved.kept, graph.graphs, moved.halo)
+            kept, _ = blocks.apply(self.move_rows, moved.kept, graph.graphs, moved.halo, penalty=penalties.samples)
             moved = moved._replace(kept=kept, halo=graph.halo(kept))
-        return self.measured(blocks, moved, graph.graphs)
+        return self.measured(blocks, moved, graph.graphs, penalty=penalties.samples)
 
     def measured(
-        self, blocks: Blocks, at: Position, graphs: Parts | None = None, modes: Sequence[int] | None = None
+        self,
+        blocks: Blocks,
+        at: Position,
+        graphs: Parts | None = None,
+        modes: Sequence[int] | None = None,
+        penalty: Penalty = NO_PENALTY,
     ) -> Position:
         """Run one pass, in which rows move first if the graphs of all blocks (or None for each) are given."""
         pulls = () if graphs is None else (graphs, at.halo)
-        options = {"effort": at.effort, "move": graphs is not None, "modes": modes}
+        options = {"effort": at.effort, "move": graphs is not None, "modes": modes, "penalty": penalty}
         kept, sums = blocks.run(self.visit, at.rest, at.kept, *pulls, **options)
         return at._replace(kept=kept, sums=sums)
 
-    def moved_rest(self, blocks: Blocks, at: Position) -> list[Array]:
-        """Every factor but the first becomes its numerator with columns divided by their sums."""
+    def moved_rest(self, blocks: Blocks, at: Position, penalty: Penalty = NO_PENALTY) -> list[Array]:
+        """Every factor but the first becomes its numerator with columns divided by their sums; L2 moves it further."""
         xp, factors = blocks.backend.xp, [at.rest[0][:0], *at.rest]
+        numerators = [old * mode_product(at.sums["product"], factors, mode) for mode, old in enumerate(at.rest, 1)]
+        if penalty.l2 == 0:
+            return [_on_simplex(xp, w, old) for w, old in zip(numerators, at.rest, strict=True)]
+        if self.update == "mm":
+            return [l2_on_simplex(xp, self.weight * w, penalty.l2) for w in numerators]
         return [
-            _on_simplex(xp, old * mode_product(at.sums["product"], factors, mode), old)
-            for mode, old in enumerate(at.rest, start=1)
+            _ratio_on_simplex(xp, self.weight * w, old, penalty.l2) for w, old in zip(numerators, at.rest, strict=True)
         ]
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
@@ -201,3 +225,13 @@ def _on_simplex(xp: Any, new: Array, old: Array) -> Array:
     sums = xp.sum(new, axis=0)
     safe = xp.where(sums > 0, sums, xp.ones_like(sums))
     return xp.where(sums > 0, new / safe, old)
+
+
+def _ratio_on_simplex(xp: Any, c: Array, old: Array, l2: float) -> Array:
+    """Take the classic ratio for -sum(c log a) + (l2/2) |a|^2 on the simplex, with columns divided by their sums.
+
+    With the multiplier sum(c) - l2 |a|^2 of a stationary point, a <- (c + l2 |a|^2 a) / (sum(c) + l2 a): its fixed
+    points are stationary.
+    """
+    up = c + l2 * xp.sum(old * old, axis=0) * old
+    return _on_simplex(xp, up / positive(xp, xp.sum(c, axis=0) + l2 * old), old)

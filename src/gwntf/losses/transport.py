@@ -16,6 +16,7 @@ from gwntf.data.columns import ColumnBlock
 from gwntf.geometry import Cost, Kernel, build_kernel
 from gwntf.losses.base import ObjectiveTerms, PlanTerms, Position
 from gwntf.losses.entrywise import KullbackLeibler
+from gwntf.losses.penalty import NO_PENALTY, Penalty
 from gwntf.losses.simplex import SimplexLoss, column_masses, zero_mass
 from gwntf.losses.warm import WarmStarts
 from gwntf.transport import TransportLimits, positive, transport_mode
@@ -206,9 +207,14 @@ class TransportLoss(SimplexLoss):
     # --- in the process of the fit ---
 
     def measured(
-        self, blocks: Blocks, at: Position, graphs: Parts | None = None, modes: Sequence[int] | None = None
+        self,
+        blocks: Blocks,
+        at: Position,
+        graphs: Parts | None = None,
+        modes: Sequence[int] | None = None,
+        penalty: Penalty = NO_PENALTY,
     ) -> Position:
-        found = super().measured(blocks, at, graphs, modes)
+        found = super().measured(blocks, at, graphs, modes, penalty)
         counted = self.transported if modes is None else modes
         if 0 not in counted:
             return found

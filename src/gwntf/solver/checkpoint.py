@@ -22,7 +22,7 @@ from gwntf.solver.problem import Result
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-LAYOUT = 3
+LAYOUT = 4
 """Version of what a fit writes; to be raised whenever that changes, so that no fit continues from an older one."""
 
 _WORDS = 624
@@ -259,10 +259,10 @@ def _taken(rng: np.random.RandomState) -> dict[str, Any]:
     return {**state["state"], "has_gauss": state["has_gauss"], "gauss": state["gauss"]}
 
 
-def _terms(modes: tuple[PlanTerms | None, ...], misfit: float, graph: float) -> ObjectiveTerms:
+def _terms(modes: tuple[PlanTerms | None, ...], misfit: float, graph: float, penalty: float = 0.0) -> ObjectiveTerms:
     if not all(mode is None or isinstance(mode, PlanTerms) for mode in modes):
         raise ValueError("invalid ObjectiveTerms")
-    return ObjectiveTerms(tuple(modes), float(misfit), float(graph))
+    return ObjectiveTerms(tuple(modes), float(misfit), float(graph), float(penalty))
 
 
 def _plan_terms(transport: float, data: float, model: float) -> PlanTerms:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gwntf.core import Array
 from gwntf.data import Kept
-from gwntf.losses import GraphTerm, ObjectiveTerms, Position
+from gwntf.losses import GraphTerm, ObjectiveTerms, Position, block_rows_penalty
 from gwntf.solver.problem import Problem
 
 Recorded = Callable[..., tuple[Array, ...]]
@@ -30,6 +31,7 @@ class Steps:
         data = problem.data
         self.data, self.blocks, self.loss = data, data.blocks, problem.loss.prepared(data)
         self.graph = GraphTerm(self.blocks, problem.graph, problem.graph_reg, data.dtype)
+        self.penalties = self.loss.effective_penalties(problem.penalties)
         self.size = sum(float(found.sum()) for found in self.blocks.map(self.loss.sizes))
         self._recorded: dict[Any, Recorded | None] = {}
         self._state: Any = None  # Arrays of the first fit that recorded steps write into
@@ -73,22 +75,31 @@ class Steps:
         return at._replace(halo=self.graph.halo(at.kept))
 
     def _advanced(self, at: Position) -> tuple[Position, Array]:
-        return self._measured(self.loss.advance(self.blocks, at, self.graph))
+        return self._measured(self.loss.advance(self.blocks, at, self.graph, self.penalties))
 
     def _measured(self, at: Position) -> tuple[Position, Array]:
         """Collect what a pass found; also return the numbers of which F is the sum."""
         backend, at = self.blocks.backend, self.placed(at)
-        waiting = [at.sums, self.graph.penalty(at.kept, at.halo)] if self.graph.present else [at.sums]
-        sums, *penalty = self.blocks.collect(*waiting)
+        samples, others = self.penalties.samples, self.penalties.others
+        waiting = [at.sums]
+        if self.graph.present:
+            waiting.append(self.graph.penalty(at.kept, at.halo))
+        if samples.present:
+            waiting.append(self.blocks.apply(block_rows_penalty, at.kept, penalty=samples)[1])
+        sums, *added = self.blocks.collect(*waiting)
         at = at._replace(sums=sums)
-        smoothness = penalty[0]["graph"] if penalty else 0.0
+        found = {"graph": 0.0, "penalty": 0.0}
+        for part in added:
+            found |= part
+        if others.present:
+            found["penalty"] = found["penalty"] + sum(others.of(backend.xp, factor) for factor in at.rest)
         numbers = self.loss.numbers(self.blocks, at, self.size)
-        return at, backend.xp.concat([numbers, backend.numbers([smoothness])])
+        return at, backend.xp.concat([numbers, backend.numbers([found["graph"], found["penalty"]])])
 
     def _terms(self, numbers: Array) -> ObjectiveTerms:
         """Bring the numbers to the host, all at once, and name them."""
-        *parts, smoothness = self.blocks.backend.to_numpy(numbers).tolist()
-        return self.loss.terms(parts, smoothness, self.data.ndim)
+        *parts, graph, penalty = self.blocks.backend.to_numpy(numbers).tolist()
+        return replace(self.loss.terms(parts, graph, self.data.ndim), penalty=penalty)
 
     def _detached(self, at: Position) -> Position:
         if self.loss.state_bytes(self.data) > _DETACHED_BYTES:

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from gwntf.core import Array, FloatArray, InputError, Status
 from gwntf.data import DataTensor
-from gwntf.losses import Loss, ObjectiveTerms
+from gwntf.losses import NO_PENALTIES, Loss, ObjectiveTerms, Penalties
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,12 @@ class Problem:
     loss: Loss  # The data term
     graph: csr_array | None = None  # V on the samples
     graph_reg: float = 0.0  # mu
+    penalties: Penalties = NO_PENALTIES  # L1 and L2, on the factors
 
     def __post_init__(self) -> None:
         if not 0 <= self.graph_reg < math.inf:
             raise InputError("graph_reg", repr(self.graph_reg), "a finite nonnegative number")
+        self.loss.effective_penalties(self.penalties)
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Result:
     # to one (except with update="paper"), under the least-squares loss they have Euclidean length one.
     factors: list[Array]
     # (n_iter + 1,) array: F after k outer iterations at the plans of those factors; k = 0 is the start. The least-
-    # squares loss scales columns once more at the very end, after the last value.
+    # squares loss scales columns once more at the very end, after the last value; this changes the penalties.
     objective_curve: FloatArray
     terms: ObjectiveTerms  # The last value, term by term
     status: Status  # Why the loop stopped

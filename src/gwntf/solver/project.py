@@ -8,7 +8,7 @@ from operator import mul
 from gwntf.core import Array
 from gwntf.data import Block, DataTensor
 from gwntf.geometry import SampleTies, Ties
-from gwntf.losses import Loss, Pull, tie_penalty
+from gwntf.losses import NO_PENALTY, Loss, Penalties, Penalty, Pull, tie_penalty
 from gwntf.solver.problem import Stopping
 
 _BATCH_ENTRIES = 2**22
@@ -18,35 +18,48 @@ _FAR = 10
 
 
 def project(
-    data: DataTensor, loss: Loss, components: Sequence[Array], stopping: Stopping, ties: Ties | None = None
+    data: DataTensor,
+    loss: Loss,
+    components: Sequence[Array],
+    stopping: Stopping,
+    ties: Ties | None = None,
+    penalty: Penalty = NO_PENALTY,
 ) -> tuple[Array, int]:
-    """Minimise the data term, and the penalty of `ties`, over the sample factor; count samples far from converged.
+    """Minimise the data term and both penalties over the sample factor; count samples far from converged.
+
+    `ties` are to training samples, `penalty` is that on the sample factor of the fit.
 
     Nothing ties one new sample to another, so each is a problem of its own: it has its own stop, and its answer
     does not depend on the samples beside it. Samples are taken in batches to bound the memory.
     """
     backend = data.backend
     own = loss.for_new_samples().prepared(data)
+    own.effective_penalties(Penalties(penalty))
     rest = [backend.to_numpy(backend.asarray(component, data.dtype)) for component in components]
     tied = [None] * len(data.blocks.slices) if ties is None else [ties.of(part) for part in data.blocks.slices]
-    found = data.blocks.map(partial(project_block, loss=own, rest=rest, stopping=stopping), tied)
+    found = data.blocks.map(partial(project_block, loss=own, rest=rest, stopping=stopping, penalty=penalty), tied)
     return backend.xp.concat([backend.asarray(part) for part, _ in found]), sum(left for _, left in found)
 
 
 def project_block(
-    block: Block, ties: Ties | None, loss: Loss, rest: Sequence[Array], stopping: Stopping
+    block: Block, ties: Ties | None, loss: Loss, rest: Sequence[Array], stopping: Stopping, penalty: Penalty
 ) -> tuple[Array, int]:
     """Embed the samples of a block, in batches, where it is."""
     backend, parts = block.backend, []
     placed = [backend.asarray(factor) for factor in rest]
     for batch in block.batches(max(_BATCH_ENTRIES, backend.block_entries)):
         tied = None if ties is None else ties.of(batch).place(backend, block.dtype)
-        parts.append(_project_batch(block.select(batch), loss, placed, stopping, tied))
+        parts.append(_project_batch(block.select(batch), loss, placed, stopping, tied, penalty))
     return backend.xp.concat([part for part, _ in parts]), sum(left for _, left in parts)
 
 
 def _project_batch(
-    block: Block, loss: Loss, rest: Sequence[Array], stopping: Stopping, ties: SampleTies | None
+    block: Block,
+    loss: Loss,
+    rest: Sequence[Array],
+    stopping: Stopping,
+    ties: SampleTies | None,
+    penalty: Penalty,
 ) -> tuple[Array, int]:
     backend, xp = block.backend, block.backend.xp
     a, size = _start(block, rest), loss.sizes(block)
@@ -55,9 +68,11 @@ def _project_batch(
     before = last = state = None
     with backend.quiet():
         for _ in range(stopping.max_iter):
-            moved, value, state = loss.sample_step(block, a, rest, pull, state)
+            moved, value, state = loss.sample_step(block, a, rest, pull, penalty, state)
             if ties is not None:
                 value = value + tie_penalty(backend, a, ties)
+            if penalty.present:
+                value = value + penalty.of_rows(xp, a)
             if last is not None and stopping.tol > 0:
                 done = done | ~stopping.moving(last, value, size)
                 if bool(xp.all(done)):
