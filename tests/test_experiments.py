@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import SpectralClustering
 
-from gwntf import GNMF, DataError, GwntfError, InputError
+from gwntf import GNMF, DataError, GwntfError, InputError, KNNGraph, TensorClustering
 from gwntf.cli import main
 from gwntf.datasets import load_digits_tensor
 from gwntf.evaluation import SCORES, clustering_scores
@@ -47,7 +47,8 @@ name = "NMF"
 
 [[method]]
 name = "GWNTF"
-params = { costs = ["none", "grid", "grid"], graph_reg = 5, graph_weight = "self-tuning", assign_labels = "discretize" }
+params = { costs = ["none", "grid", "grid"], graph_reg = 5, graph = { weight = "self-tuning" } }
+assign_labels = "discretize"
 """
 
 
@@ -104,7 +105,7 @@ def test_the_papers_tables_are_complete():
     }
 
 
-def test_runs_are_cached_one_file_each_and_taken_up_again(table, tmp_path, few_digits, monkeypatch):
+def test_runs_are_cached_one_file_each_and_resumed(table, tmp_path, few_digits, monkeypatch):
     cache = tmp_path / "cache"
     first = run_table(table, cache=cache, jobs=1)
     assert len(list(cache.glob("*.json"))) == len(first) == 8
@@ -164,11 +165,19 @@ def test_every_setting_has_a_file_of_its_own(table):
         Run("digits", method, 3, (1,), 0).key,
         Run("coil20", method, 2, (1,), 0).key,
         Run("digits", type(method)(method.name, "GWNTF", {"graph_reg": 1}, {}), 2, (1,), 0).key,
+        Run("digits", replace(method, assign_labels="kmeans"), 2, (1,), 0).key,
+        Run("digits", replace(method, refine_labels=True), 2, (1,), 0).key,
+        Run("digits", replace(method, params={**method.params, "graph": {"n_neighbors": 6}}), 2, (1,), 0).key,
+        Run("digits", replace(method, params={**method.params, "transport": {"max_iter": 3}}), 2, (1,), 0).key,
+        Run("digits", table.methods[1], 2, (1,), 0).key,
+        Run("digits", replace(table.methods[1], params={"graph": {"n_neighbors": 6}}), 2, (1,), 0).key,
     }
-    assert len(keys) == 5
+    assert len(keys) == 11
+    spelled = replace(method, params={**method.params, "transport": {"max_iter": 10}})  # the default
+    assert Run("digits", spelled, 2, (1,), 0).key == Run("digits", method, 2, (1,), 0).key
 
 
-def test_a_spoilt_cache_file_is_named(table, tmp_path, few_digits):
+def test_a_corrupt_cache_file_is_named(table, tmp_path, few_digits):
     cache = tmp_path / "cache"
     run_table(table, runs=1, cache=cache, jobs=1)
     spoilt = next(cache.glob("*KMeans*.json"))
@@ -269,8 +278,44 @@ def test_command_writes_json_markdown_and_html(table, tmp_path, few_digits, caps
             "method NMF: params.*max_iter",
         ),
         (
-            "dataset = 'digits'\n[[method]]\nname = 'NMF'\nparams = { n_clusters = 3 }",
-            "n_clusters: got a value",
+            "dataset = 'digits'\n[[method]]\nname = 'NMF'\nparams = { random_state = 3 }",
+            "random_state: got a value",
+        ),
+        (
+            "dataset = 'digits'\n[[method]]\nname = 'GNMF'\nparams = { graph = { neighbours = 3 } }",
+            "method GNMF: params.*neighbours",
+        ),
+        (
+            "dataset = 'digits'\n[[method]]\nname = 'GNMF'\nparams = { graph = { n_neighbors = 0 } }",
+            "method GNMF: params.*n_neighbors: got 0",
+        ),
+        (
+            "dataset = 'digits'\n[[method]]\nname = 'SDNMF'\nparams = { transport = { update = 'paper' } }",
+            "method SDNMF: params.*transport.update: got 'paper'",
+        ),
+        (
+            "dataset = 'digits'\n[[method]]\nname = 'GNMF'\nparams = { graph = [[0, 1], [1, 0]] }",
+            "graph: got .*; expected an inline table",
+        ),
+        (
+            "dataset = 'digits'\n[[method]]\nname = 'SpectralClustering'\nparams = { graph = 'none' }",
+            "graph: got None; expected an inline table",
+        ),
+        (
+            "dataset = 'digits'\n[[method]]\nname = 'NMF'\nassign_labels = 'median'",
+            "assign_labels: got 'median'; expected one of kmeans",
+        ),
+        (
+            "dataset = 'digits'\n[[method]]\nname = 'GNMF'\nrefine_labels = 1",
+            "refine_labels: got 1; expected true or false",
+        ),
+        (
+            "dataset = 'digits'\n[[method]]\nname = 'NMF'\nrefine_labels = true",
+            "refine_labels: got true without a graph",
+        ),
+        (
+            "dataset = 'digits'\n[[method]]\nname = 'KMeans'\nassign_labels = 'discretize'",
+            "got assign_labels for KMeans",
         ),
         (
             "dataset = 'digits'\n[[method]]\nname = 'KMeans'\nparams = { bananas = 1 }",
@@ -282,7 +327,7 @@ def test_command_writes_json_markdown_and_html(table, tmp_path, few_digits, caps
         ),
     ],
 )
-def test_bad_tables_are_told(text, message, tmp_path):
+def test_bad_tables_are_refused(text, message, tmp_path):
     path = tmp_path / "bad.toml"
     path.write_text(text)
     with pytest.raises((DataError, InputError), match=message):
@@ -327,10 +372,10 @@ def test_errors_inside_a_run_name_it(table, tmp_path, few_digits, monkeypatch):
         run_table(table.only(["NMF"]), runs=1, cache=tmp_path, jobs=1)
 
 
-def test_too_few_components_for_the_labelling_are_told_before_work(tmp_path, few_digits):
+def test_too_few_components_for_the_labelling_are_refused_before_work(tmp_path, few_digits):
     path = tmp_path / "few.toml"
     path.write_text(
-        "dataset = 'digits'\n[[method]]\nname = 'NMF'\nparams = { n_components = 4, assign_labels = 'discretize' }"
+        "dataset = 'digits'\n[[method]]\nname = 'NMF'\nparams = { n_components = 4 }\nassign_labels = 'discretize'"
     )
     with pytest.raises(InputError, match="n_clusters: got 10; expected at most n_components=4"):
         run_table(load_table(path), runs=1, cache=tmp_path / "cache", jobs=1)
@@ -340,12 +385,32 @@ def test_runs_use_the_graph_that_the_estimator_would_build(tmp_path, few_digits)
     path = tmp_path / "graph.toml"
     path.write_text(
         "dataset = 'digits'\n[[method]]\nname = 'GNMF'\n"
-        "params = { graph_metric = 'euclidean', n_neighbors = 3 }\n[defaults]\nmax_iter = 1\ntol = 0\n"
+        "params = { graph = { metric = 'euclidean', n_neighbors = 3 } }\n[defaults]\nmax_iter = 1\ntol = 0\n"
     )
     table = load_table(path)
     setting = load_setting("digits", table.methods)
-    own = GNMF(10, graph_metric="euclidean", n_neighbors=3, max_iter=1, tol=0).fit(setting.X).graph_
+    own = GNMF(10, graph=KNNGraph(3, metric="euclidean"), max_iter=1, tol=0).fit(setting.X).graph_
     assert abs(setting.graphs[(3, "binary", "euclidean", "l2")] - own).sum() == 0
+
+
+def test_the_row_of_the_clusterer_gives_its_labels(tmp_path, few_digits):
+    """The shared graph, start, fit and labels of a run are those of TensorClustering."""
+    table = load_table(find_table("clustering_digits")).only(["TensorClustering"])
+    result = run_table(table, runs=1, cache=tmp_path, jobs=1)[0]
+    X, y = runs_module.load_digits_tensor()
+    clusterer = TensorClustering(10, dtype="float32", random_state=0).fit(X)
+    assert result.scores == clustering_scores(y, clusterer.labels_)
+    assert result.objective == pytest.approx(clusterer.model_.objective_, rel=1e-5)  # graphs in float64 and float32
+
+
+def test_a_method_may_have_no_graph(tmp_path, few_digits):
+    path = tmp_path / "none.toml"
+    path.write_text("dataset = 'digits'\n[[method]]\nname = 'GNMF'\nparams = { graph = 'none', max_iter = 2, tol = 0 }\n")
+    table = load_table(path)
+    setting = load_setting("digits", table.methods)
+    assert not setting.graphs
+    result = run_table(table, runs=1, cache=tmp_path / "cache", jobs=1)[0]
+    assert result.objective == GNMF(10, graph=None, max_iter=2, tol=0, random_state=0).fit(setting.X).objective_
 
 
 def test_lost_pictures_are_made_again(table, tmp_path, few_digits):
@@ -369,7 +434,7 @@ def test_two_tables_of_one_name_are_refused(tmp_path, capsys):
     assert "files of different names" in capsys.readouterr().err
 
 
-def test_unknown_tables_methods_and_numbers_are_told(capsys, table):
+def test_unknown_tables_methods_and_numbers_are_refused(capsys, table):
     assert main(["reproduce", "imagenet"]) == 1
     assert "table: got 'imagenet'; expected a path to a TOML file, or one of" in capsys.readouterr().err
     assert main(["reproduce", "nowhere.toml"]) == 1

@@ -7,7 +7,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 from scipy.sparse import csr_array
 
-from gwntf import GWNTF
+from gwntf import GWNTF, KNNGraph, TensorClustering
 from gwntf.clustering.graph_cut import _clear_winner, choose_graph, modularity
 from gwntf.data import DataTensor
 from gwntf.datasets import load_digits_tensor
@@ -53,8 +53,8 @@ def test_images_under_changing_light_are_compared_by_their_finest_edges(rng):
     name, graph, clarity = choose_graph(DataTensor.of_array(X), 5, "self-tuning", 6, 0)
     assert name == "orientation-fine"
     assert clarity["orientation-fine"] > clarity["orientation"] + 0.01
-    options = {"graph_metric": "auto", "graph_weight": "self-tuning", "max_iter": 2, "tol": 0}
-    model = GWNTF(6, random_state=0, **options).fit(X)
+    rule = KNNGraph(metric="auto", weight="self-tuning")
+    model = GWNTF(6, graph=rule, max_iter=2, tol=0, random_state=0).fit(X)
     assert model.graph_metric_ == "orientation-fine"
     np.testing.assert_allclose(model.graph_.toarray(), graph.toarray(), rtol=1e-5)
 
@@ -68,17 +68,28 @@ def test_digits_keep_the_orientation_rows_the_cosine_and_missing_entries_leave_n
     assert name == "cosine"
     assert list(clarity) == ["cosine", "gradient", "wasserstein"]
     X[0, 0, 0] = np.nan
-    model = GWNTF(3, graph_metric="auto", missing="ignore", max_iter=1, tol=0).fit(X)
+    model = GWNTF(3, graph=KNNGraph(metric="auto"), missing="ignore", max_iter=1, tol=0).fit(X)
     assert list(model.modularity_) == ["cosine"]
+
+
+def settings_of(model):
+    """Parameters, with those of the graph and of the transport in place of these two objects."""
+    return {name: value for name, value in model.get_params().items() if name not in ("graph", "transport")}
 
 
 @pytest.mark.parametrize(("name", "classes"), [("coil20", 20), ("pie_pose27", 68), ("digits", 10)])
 def test_the_committed_tables_spell_the_preset_out(name, classes):
     table = load_table(find_table(f"clustering_{name}"))
-    method = next(method for method in table.methods if method.name == "GWNTF.for_clustering")
-    preset = GWNTF.for_clustering(classes, dtype="float32").set_params(n_clusters=None)
-    assert method.build().get_params() == preset.get_params()
+    method = next(method for method in table.methods if method.name == "TensorClustering")
+    clusterer = TensorClustering(classes, dtype="float32")
+    preset = settings_of(clusterer.factorization())
     ablation = load_table(find_table(f"ablation_{name}"))
-    rows = {row.name: row.build().get_params() for row in ablation.methods if row.estimator == "GWNTF"}
-    assert rows["transport of the samples too"] == {**preset.get_params(), "costs": ["cosine", "grid", "grid"]}
-    assert rows["the preset"] == {**preset.get_params(), "costs": [None, "grid", "grid"]}
+    rows = {row.name: row for row in ablation.methods}
+    spelled = [
+        (method, {}),
+        (rows["transport of the samples too"], {"costs": ["cosine", "grid", "grid"]}),
+        (rows["the preset"], {"costs": [None, "grid", "grid"]}),
+    ]
+    for row, change in spelled:
+        assert settings_of(row.build()) == {**preset, **change}
+        assert (row.assign_labels, row.refine_labels) == (clusterer.assign_labels, clusterer.refine_labels)
