@@ -441,7 +441,7 @@ def test_an_interrupted_fit_resumes_from_its_checkpoint(place, tmp_path, capsys)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.gwntf"]
 
 
-# --- help, completion, output ---------------------------------------------------------------------------------------------
+# --- help, completion, output ------------------------------------------------------------------------------
 
 
 def test_help_of_every_command_has_examples(capsys):

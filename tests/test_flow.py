@@ -46,12 +46,12 @@ def drawn(panel):
 
 
 def sample_and_model(model, sample, observed=True):
-    """One sample as the loss sees it, and its model."""
+    """One sample as the loss takes it, and its model, both divided by the norm of the sample."""
     sample = np.where(observed, sample, np.nan)
-    made = model.inverse_transform(model.transform(sample[None]))[0].reshape(sample.shape)
+    rebuilt = model.inverse_transform(model.transform(sample[None]))[0].reshape(sample.shape)
     share = np.mean(np.broadcast_to(observed, sample.shape))
-    x = np.where(observed, sample, 0) / (np.sqrt(np.nansum(sample**2) / share))
-    return x, np.where(observed, made, 0)
+    norm = np.sqrt(np.nansum(sample**2) / share)
+    return np.where(observed, sample, 0) / norm, np.where(observed, rebuilt, 0) / norm
 
 
 def literal_plans(model, x, y, axis):

@@ -450,7 +450,7 @@ def test_bad_input_is_named_before_any_work(model, call, message, monkeypatch):
 
 
 def test_negative_samples_are_refused(model):
-    with pytest.raises(InputError, match="X: got 30 negative entries"):
+    with pytest.raises(InputError, match="sample: got 30 negative entries"):
         plot_flow(model, -IMAGES[0])
 
 
