@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gwntf import GWNTF, neighbor_graph
+from gwntf import GWNTF, KNNGraph, TransportOptions
 
 PAGE = Path(__file__).parents[1] / "docs" / "algorithm.md"
 
@@ -34,21 +34,19 @@ def test_page_and_library_agree(name, engine, page, rng):
     shape, costs, mu = CASES[name]
     X = rng.random(shape) + 0.05
     start = [rng.random((size, 3)) + 0.1 for size in shape]
-    graph = neighbor_graph(X, 3)
+    graph = KNNGraph(3).build(X)
     model = GWNTF(
         3,
         costs=costs,
         reg=0.1,
-        reg_m_data=0.7,
-        reg_m_model=1.3,
+        reg_m=(0.7, 1.3),
         graph=graph,
         graph_reg=mu,
         sample_norm=None,
         init=start,
         max_iter=12,
         tol=0,
-        transport_max_iter=6,
-        transport_tol=0,
+        transport=TransportOptions(6, tol=0),
         engine=engine,
     ).fit(X)
     factors, curve = page["fit"](X, start, model.costs_, graph.toarray(), 0.1, 0.7, 1.3, mu, 12, 6)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import clone
 
-from gwntf import GNCP, GWNTF, SDNMF, SWIFT, Checkpoint, DeviceMemoryError
+from gwntf import GNCP, GWNTF, SDNMF, SWIFT, Checkpoint, DeviceMemoryError, KNNGraph, TensorClustering
 from gwntf.backends import get_backend
 from gwntf.data import sources
 from gwntf.datasets import load_digits_tensor
@@ -54,7 +54,7 @@ def test_whole_fits_equal_the_reference():
             np.testing.assert_allclose(found.objective_curve_, curve, rtol=rtol)
 
 
-def test_a_fit_on_a_gpu_goes_on_from_its_checkpoint():
+def test_a_fit_on_a_gpu_resumes_from_its_checkpoint():
     """With steps that are recorded and replayed, and with a data set too large for that."""
 
     def cut(news):
@@ -72,9 +72,9 @@ def test_a_fit_on_a_gpu_goes_on_from_its_checkpoint():
             model.set_params(max_iter=12, tol=0, random_state=0, engine="torch", device="cuda")
             whole = clone(model).fit(X)
             try:
-                clone(model).set_params(checkpoint=kept, callbacks=[cut]).fit(X)
+                clone(model).set_params(callbacks=[kept, cut]).fit(X)
             except InterruptedError:
-                found = clone(model).set_params(checkpoint=kept).fit(X)
+                found = clone(model).set_params(callbacks=[kept]).fit(X)
             for a, b in zip(found.factors_, whole.factors_, strict=True):
                 np.testing.assert_array_equal(a, b)
             np.testing.assert_array_equal(found.objective_curve_, whole.objective_curve_)
@@ -102,7 +102,7 @@ def test_blocks_of_a_file_go_to_the_device_and_the_fit_is_that_of_the_whole():
 def test_the_same_seed_gives_the_same_bits():
     X = torch.from_numpy(digits()).cuda()
     for weight in ("binary", "self-tuning"):
-        model = GWNTF(8, max_iter=8, tol=0, random_state=3, graph_weight=weight)
+        model = GWNTF(8, max_iter=8, tol=0, random_state=3, graph=KNNGraph(weight=weight))
         first = model.fit(X).embedding_.clone()
         assert all(torch.equal(model.fit(X).embedding_, first) for _ in range(3))
 
@@ -113,9 +113,10 @@ def test_tensors_stay_on_the_device():
     methods = (model.transform, model.reconstruct, model.impute)
     given_back = (*model.factors_, model.components_, *(method(X[:5]) for method in methods))
     assert all(array.device == X.device for array in given_back)
-    assert isinstance(model.predict(X[:5]), np.ndarray)
     assert isinstance(model.transform(X[:5].cpu().numpy()), np.ndarray)
-    assert isinstance(model.fit_predict(X), np.ndarray)
+    clusterer = TensorClustering(5, max_iter=3, random_state=0)
+    assert isinstance(clusterer.fit_predict(X), np.ndarray)
+    assert isinstance(clusterer.predict(X[:5]), np.ndarray)
 
 
 def test_near_far_kernels_equal_the_reference():
@@ -130,17 +131,21 @@ def test_near_far_kernels_equal_the_reference():
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
-def test_tf32_changes_products_only_when_asked_for():
+def test_products_follow_the_precision_of_torch():
     a = torch.rand(512, 512, device="cuda", generator=torch.Generator("cuda").manual_seed(0))
     exact = (a.double() @ a.double()).float()
-    errors = {}
-    for precision in ("highest", "high"):
-        with get_backend("torch", device="cuda", precision=precision).session(a):
-            errors[precision] = float(((a @ a) / exact - 1).abs().max())
+    errors, before = {}, torch.get_float32_matmul_precision()
+    try:
+        for precision in ("highest", "high"):
+            torch.set_float32_matmul_precision(precision)
+            with get_backend("torch", device="cuda").session(a):
+                errors[precision] = float(((a @ a) / exact - 1).abs().max())
+    finally:
+        torch.set_float32_matmul_precision(before)
     assert errors["highest"] < 1e-5 < errors["high"]
 
 
-def test_a_fit_in_little_memory_is_cut_and_one_in_none_is_told():
+def test_a_fit_in_little_memory_uses_smaller_blocks_and_one_in_too_little_raises():
     X = torch.rand(20_000, 32, 32, device="cuda", generator=torch.Generator("cuda").manual_seed(0))
     model = GWNTF(4, costs=(None, "grid", "grid"), graph_reg=0, max_iter=2, tol=0, random_state=0)
     torch.cuda.reset_peak_memory_stats()

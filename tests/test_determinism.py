@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT
+from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, TensorClustering
 from gwntf.datasets import load_digits_tensor
 from tests.backends import OTHERS
 
@@ -21,7 +21,7 @@ SCRIPT = """
 import hashlib, json, sys, warnings
 import numpy as np
 import gwntf.geometry.neighbors as neighbors
-from gwntf import GWNTF, NMF, NCP, SDNMF, neighbor_graph
+from gwntf import GWNTF, NMF, NCP, SDNMF, KNNGraph, TensorClustering
 from gwntf.datasets import load_digits_tensor
 
 digits = load_digits_tensor()[0]
@@ -33,22 +33,27 @@ def bits(*arrays):
     return digest.hexdigest()
 
 def used(model, X):
-    labels = model.fit_predict(X)
-    return bits(*model.factors_, model.objective_curve_, labels, model.transform(X[:40]), model.predict(X[:40]))
+    model.fit(X)
+    return bits(*model.factors_, model.objective_curve_, model.transform(X[:40]))
+
+def clustered(clusterer, X):
+    clusterer.fit(X)
+    return bits(clusterer.labels_, clusterer.model_.embedding_, clusterer.predict(X[:40]))
 
 wide = np.random.default_rng(0).random((700, 900))
 holed = np.where(np.random.default_rng(1).random((100, 8, 8)) < 0.1, np.nan, digits[:100])
 options = {"max_iter": 2, "tol": 0, "random_state": 0, "engine": "cpu"}
-graph = neighbor_graph(digits[:600] > 8, 5)  # many samples are equally near
+graph = KNNGraph().build(digits[:600] > 8)  # many samples are equally near
+few = {"max_iter": 2, "random_state": 0, "engine": "cpu"}
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     found = {
         "few components": used(NMF(30, **options), wide),
         "many components": used(NMF(40, **options), wide),
         "float32": used(NCP(20, dtype="float32", **options), digits),
-        "near-far kernel": used(GWNTF(10, n_clusters=10, **options), digits[:1050]),
+        "near-far kernel": used(GWNTF(10, costs=("cosine", "grid", "grid"), **options), digits[:1050]),
         "nndsvd": used(SDNMF(10, init="nndsvd", **options), digits[:300]),
-        "preset": used(GWNTF.for_clustering(10, **{**options, "costs": (None, "grid", "grid")}), digits[:300]),
+        "clusters": clustered(TensorClustering(10, **few), digits[:300]),
         "imputation": bits(GWNTF(5, missing="ignore", **options).fit_impute(holed)),
         "ties of a graph": bits(graph.indices, graph.data),
     }
@@ -79,13 +84,11 @@ def digits():
 def everything(model, X):
     """All that a model returns for X."""
     holed = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
-    labels = model.fit_predict(X)
+    model.fit(X)
     return [
         *model.factors_,
         model.objective_curve_,
-        labels,
         model.transform(X[:9]),
-        model.predict(X[:9]),
         model.reconstruct(X[:9]),
         model.set_params(missing="ignore").impute(holed[:9]),
         model.fit_impute(holed),
@@ -100,6 +103,14 @@ def test_the_same_seed_gives_the_same_bits_on_every_engine(name, engine, digits)
     )
     for a, b in zip(first, second, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("engine", ["numpy", *OTHERS])
+def test_the_same_seed_gives_the_same_clusters_on_every_engine(engine, digits):
+    first, second = (TensorClustering(4, max_iter=3, random_state=7, engine=engine).fit(digits) for _ in range(2))
+    np.testing.assert_array_equal(first.labels_, second.labels_)
+    np.testing.assert_array_equal(first.model_.embedding_, second.model_.embedding_)
+    np.testing.assert_array_equal(first.predict(digits[:9]), second.predict(digits[:9]))
 
 
 @pytest.mark.parametrize("name", ALL)

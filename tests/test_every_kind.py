@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from gwntf import GNCP, GNMF, GWNTF, NCP, SDNMF, neighbor_graph
+from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, InputError, KNNGraph, TransportOptions
 from gwntf.data import sources
-from gwntf.estimators.parts import FixedLoss, Graph, Tensor
 from gwntf.losses import Entrywise
 from tests.backends import needs_torch
+from tests.printed import PrintedGWNTF
 
 sparse = pytest.importorskip("sparse")
 da = pytest.importorskip("dask.array")
@@ -25,7 +23,7 @@ FEW = {"max_iter": 4, "tol": 0, "random_state": 0}
 GRID = [None, "grid", "grid"]
 
 
-class Cauchy(Entrywise):
+class CauchyLoss(Entrywise):
     """log(x^ + 1) - x / (x^ + 1): a custom loss that must see zeros."""
 
     def value(self, xp, x, model):
@@ -38,23 +36,29 @@ class Cauchy(Entrywise):
         return 1 / (model + 1)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class Custom(Graph, Tensor, FixedLoss):
-    loss = Cauchy()
+class Cauchy(GNCP):
+    loss = CauchyLoss()
+
+
+class CauchyNMF(NMF):
+    loss = CauchyLoss()
 
 
 LOSSES = {
     "transport of every mode, a graph": GWNTF(3, costs=["cosine", "grid", "grid"], graph_reg=1.0, **FEW),
-    "transport without the samples": GWNTF(3, costs=GRID, graph_reg=2.0, inner_iter=2, **FEW),
+    "transport without the samples": GWNTF(
+        3, costs=GRID, graph_reg=2.0, transport=TransportOptions(inner_iter=2), **FEW
+    ),
     "transport of the samples alone": GWNTF(3, costs=["cosine", None, None], graph_reg=0, **FEW),
-    "adaptive scalings": GWNTF(3, transport_max_iter="auto", update="multiplicative", **FEW),
-    "the printed algorithm": GWNTF(3, update="paper", graph_reg=0, **FEW),
+    "adaptive scalings": GWNTF(3, transport=TransportOptions("auto", update="multiplicative"), **FEW),
+    "the printed algorithm": PrintedGWNTF(3, graph_reg=0, **FEW),
     "transport over all entries": SDNMF(3, **FEW),
     "KL": GWNTF(3, costs=[None] * 3, graph_reg=1.0, **FEW),
     "least squares": NCP(3, init="nndsvd", **FEW),
-    "least squares, a graph": GNCP(3, graph_weight="cosine", **FEW),
+    "least squares, a graph": GNCP(3, graph=KNNGraph(weight="cosine"), **FEW),
     "least squares of a matrix": GNMF(3, **FEW),
-    "custom": Custom(3, graph_reg=1.0, **FEW),
+    "custom, a graph": Cauchy(3, graph_reg=1.0, **FEW),
+    "custom, a matrix": CauchyNMF(3, **FEW),
 }
 
 
@@ -94,7 +98,8 @@ def reference():
         if key not in found:
             model = clone(LOSSES[name]).set_params(engine="numpy")
             if not key[1] and getattr(model, "graph_reg", 0):
-                model.graph = neighbor_graph(samples(), 5, weight=model.graph_weight)
+                rule = KNNGraph() if model.graph == "knn" else model.graph
+                model.graph = rule.build(samples())
             found[key] = model.fit(samples())
         return found[key]
 
@@ -127,20 +132,38 @@ def test_every_loss_on_every_kind_and_backend(name, kind, engine, reference, tmp
     assert_same(found, reference(name, kind), given)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+ON_CLUSTER = ["dask", "dask of sparse chunks"]
+
+
+@pytest.mark.parametrize("kind", ON_CLUSTER)
 @pytest.mark.parametrize("name", LOSSES)
 def test_every_loss_on_a_cluster(name, kind, reference, client, tmp_path):
     given = KINDS[kind](samples(), tmp_path)
     with client.as_current():
-        found = clone(LOSSES[name]).set_params(engine="dask").fit(given)
-        assert_same(found, reference(name, kind), given)
+        assert_same(clone(LOSSES[name]).fit(given), reference(name, kind), given)
 
 
 @needs_torch
-@pytest.mark.parametrize("kind", ["dense", "dask of sparse chunks"])
+@pytest.mark.parametrize("kind", ON_CLUSTER)
 @pytest.mark.parametrize("name", LOSSES)
 def test_every_loss_on_a_cluster_whose_workers_use_torch(name, kind, reference, client, tmp_path):
     given = KINDS[kind](samples(), tmp_path)
     with client.as_current():
-        model = clone(LOSSES[name]).set_params(engine="dask", device="cpu", dtype="float64")
+        model = clone(LOSSES[name]).set_params(device="cpu", dtype="float64")
         assert_same(model.fit(given), reference(name, kind), given)
+
+
+def test_custom_loss_is_the_objective_also_of_clones():
+    """The objective of a fit is the sum of the loss over all entries, which least squares is not."""
+    X = samples()
+    model = clone(Cauchy(3, sample_norm=None, graph=None, **FEW)).fit(X)
+    fitted = np.einsum("ir,jr,kr->ijk", *model.factors_)
+    assert model.objective_ == pytest.approx((np.log(fitted + 1) + (X + 1) / (fitted + 1)).sum())
+    assert model.get_params() == clone(model).get_params()
+
+
+def test_models_with_custom_losses_are_not_written_to_files(tmp_path):
+    path = tmp_path / "model.gwntf"
+    with pytest.raises(InputError, match="model: got a Cauchy; expected one of .*GNCP"):
+        Cauchy(3, **FEW).fit(samples()).save(path)
+    assert not path.exists()

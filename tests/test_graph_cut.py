@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.cluster import SpectralClustering
 
-from gwntf import GNMF, GWNTF, InputError
+from gwntf import GNMF, GWNTF, InputError, TensorClustering
 from gwntf.clustering.graph_cut import clearest, cut, modularity, refine, start_from_cut
 from gwntf.datasets import load_digits_tensor
 from gwntf.evaluation import clustering_scores
@@ -90,12 +90,12 @@ def test_a_start_from_a_cut_gives_samples_weight_in_the_components_of_their_clus
 
 def test_a_fit_may_start_from_the_graph_and_the_model_has_the_mass_of_the_data():
     X = load_digits_tensor()[0][:200]
-    model = GWNTF(10, init="graph", n_clusters=5, max_iter=1, tol=0, random_state=0).fit(X)
+    model = GWNTF(10, init="graph", max_iter=1, tol=0, random_state=0).fit(X)
     start = model._start(normalised(X), np.random.RandomState(0))
     np.testing.assert_allclose(start[0].sum(), normalised(X).mass)
     for factor in start[1:]:
         np.testing.assert_allclose(factor.sum(axis=0), 1)
-    again = GWNTF(10, init="graph", n_clusters=5, max_iter=1, tol=0, random_state=0).fit(X)
+    again = GWNTF(10, init="graph", max_iter=1, tol=0, random_state=0).fit(X)
     np.testing.assert_array_equal(model.embedding_, again.embedding_)
     assert GNMF(4, init="graph", max_iter=1, tol=0, random_state=0).fit(X).embedding_.shape == (200, 4)
 
@@ -108,20 +108,30 @@ def normalised(X):
 
 def test_a_start_from_the_graph_needs_a_graph_and_is_one_start(rng):
     X = rng.random((8, 4, 4))
-    with pytest.raises(InputError, match="init: got 'graph' without a graph"):
-        GWNTF(2, init="graph", graph_reg=0).fit(X)
+    with pytest.raises(InputError, match="init: got 'graph' with graph=None"):
+        GWNTF(2, init="graph", graph=None).fit(X)
     with pytest.raises(InputError, match="n_init: got 3; expected 1 with init='graph'"):
         GWNTF(2, init="graph", n_init=3).fit(X)
 
 
-def test_labels_of_the_preset_are_refined_on_its_graph():
-    X, y = load_digits_tensor()
-    X, y = X[:400], y[:400]
-    model = GWNTF.for_clustering(10, random_state=0, max_iter=2)
-    labels = model.fit_predict(X)
-    np.testing.assert_array_equal(refine(model.graph_, labels), labels)
-    plain = GWNTF.for_clustering(10, random_state=0, max_iter=2, refine_labels=False).fit_predict(X)
-    assert modularity(model.graph_, labels) >= modularity(model.graph_, plain)
+def test_a_start_of_a_clusterer_has_its_number_of_clusters():
+    """Components are assigned to the clusters in turn."""
+    X = load_digits_tensor()[0][:200]
+    model = TensorClustering(5, n_components=10, max_iter=1, random_state=0).fit(X).model_
+    start = model._start(normalised(X), np.random.RandomState(0))[0]
+    assert len(set(model._cut)) == 5
+    strong = start > 0.3 * start.max()
+    for sample, cluster in enumerate(model._cut):
+        assert set(np.flatnonzero(strong[sample]) % 5) == {cluster}
+
+
+def test_labels_of_a_clusterer_are_refined_on_its_graph():
+    X = load_digits_tensor()[0][:400]
+    clusterer = TensorClustering(10, random_state=0, max_iter=2)
+    labels, graph = clusterer.fit_predict(X), clusterer.model_.graph_
+    np.testing.assert_array_equal(refine(graph, labels), labels)
+    plain = TensorClustering(10, random_state=0, max_iter=2, refine_labels=False).fit_predict(X)
+    assert modularity(graph, labels) > modularity(graph, plain)
 
 
 def test_the_runner_labels_as_fit_predict_does(tmp_path):
@@ -144,5 +154,5 @@ def test_as_many_clusters_as_vertices_are_all_alone():
     graph = csr_array(np.ones((3, 3)) - np.eye(3))
     np.testing.assert_array_equal(cut(graph, 3, 0), [0, 1, 2])
     X = np.random.default_rng(0).random((3, 4, 4))
-    labels = GWNTF.for_clustering(3, random_state=0, max_iter=2).fit_predict(X)
+    labels = TensorClustering(3, random_state=0, max_iter=2).fit_predict(X)
     assert len(set(labels)) == 3

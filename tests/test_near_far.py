@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
-from gwntf import GWNTF
+from gwntf import GWNTF, TransportOptions
 from gwntf.backends import NearFarForm, get_backend
 from gwntf.backends.numpy_backend import NumpyBackend
 from gwntf.core import Relaxation
@@ -189,13 +189,13 @@ def test_fits_use_it_from_many_samples_on(engine, monkeypatch):
     X = clustered(240, seed=1).reshape(240, 5, 4)
     options = {"costs": ("cosine", "grid", "grid"), "graph_reg": 1.0, "reg": 0.05}
     options |= {"max_iter": 8, "tol": 0, "random_state": 0, "engine": engine}
-    near = GWNTF(4, kernel_tol=0.05, **options).fit(X)
-    exact = GWNTF(4, kernel_tol=0, **options).fit(X)
+    near = GWNTF(4, transport=TransportOptions(kernel_tol=0.05), **options).fit(X)
+    exact = GWNTF(4, transport=TransportOptions(kernel_tol=0), **options).fit(X)
     assert isinstance(near.costs_[0], NearFarCost)
     assert isinstance(exact.costs_[0], np.ndarray)
     assert abs(near.objective_ / exact.objective_ - 1) < 0.05
     assert np.linalg.norm(near.embedding_ - exact.embedding_) < 0.1 * np.linalg.norm(exact.embedding_)
-    again = GWNTF(4, kernel_tol=0.05, **options).fit(X)
+    again = GWNTF(4, transport=TransportOptions(kernel_tol=0.05), **options).fit(X)
     np.testing.assert_array_equal(again.embedding_, near.embedding_)
 
 

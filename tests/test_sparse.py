@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, neighbor_graph
+from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, KNNGraph, TensorClustering, TransportOptions
 from gwntf.backends import get_backend
 from gwntf.core import InputError
 from gwntf.data import DataTensor, KruskalRows, as_data, khatri_rao, unfold
@@ -57,21 +57,23 @@ def models(order):
     return {
         "all modes": GWNTF(3, graph_reg=1.0, **FEW),
         "all modes, reference": GWNTF(3, graph_reg=1.0, engine="numpy", **FEW),
-        "without samples": GWNTF(3, costs=[None, *grid], graph_reg=2.0, inner_iter=3, **FEW),
+        "without samples": GWNTF(
+            3, costs=[None, *grid], graph_reg=2.0, transport=TransportOptions(inner_iter=3), **FEW
+        ),
         "samples alone": GWNTF(3, costs=["cosine", *[None] * (order - 1)], graph_reg=0, **FEW),
         "last mode alone": GWNTF(3, costs=[*[None] * (order - 1), "euclidean"], sample_norm="l1", **FEW),
-        "KL": GWNTF(3, costs=[None] * order, graph_reg=1.0, graph_weight="cosine", **FEW),
-        "balanced data side": GWNTF(3, reg_m_data=np.inf, graph_reg=0, sample_norm=None, **FEW),
-        "cold": GWNTF(3, warm_start_memory=0, graph_weight="self-tuning", **FEW),
-        "adaptive": GWNTF(3, transport_max_iter="auto", graph_metric="euclidean", **FEW),
-        "ratio": GWNTF(3, update="multiplicative", graph_reg=1.0, **FEW),
+        "KL": GWNTF(3, costs=[None] * order, graph_reg=1.0, graph=KNNGraph(weight="cosine"), **FEW),
+        "balanced data side": GWNTF(3, reg_m=(np.inf, 1.0), graph_reg=0, sample_norm=None, **FEW),
+        "cold": GWNTF(3, transport=TransportOptions(warm_start_memory=0), graph=KNNGraph(weight="self-tuning"), **FEW),
+        "adaptive": GWNTF(3, transport=TransportOptions("auto"), graph=KNNGraph(metric="euclidean"), **FEW),
+        "ratio": GWNTF(3, transport=TransportOptions(update="multiplicative"), graph_reg=1.0, **FEW),
         "nndsvd": GWNTF(3, init="nndsvd", graph_reg=0, **FEW),
         "SWIFT": SWIFT(3, **FEW),
         "SDNMF": SDNMF(3, **FEW),
         "NCP": NCP(3, **FEW),
         "GNCP": GNCP(3, **FEW),
         "NMF": NMF(3, **FEW),
-        "GNMF": GNMF(3, graph_weight="cosine", **FEW),
+        "GNMF": GNMF(3, graph=KNNGraph(weight="cosine"), **FEW),
     }
 
 
@@ -84,11 +86,6 @@ def test_sparse_fit_equals_dense_fit(name, shape):
     np.testing.assert_allclose(sparse.transform(as_sparse(new)), dense.transform(new), rtol=1e-9, atol=1e-11)
     assert sparse.score(as_sparse(new)) == pytest.approx(dense.score(new), rel=1e-9)
     np.testing.assert_allclose(sparse.reconstruct(as_sparse(new)), dense.reconstruct(new), rtol=1e-9, atol=1e-11)
-
-
-def test_printed_update_of_sparse_data_equals_that_of_dense_data():
-    X = counts((13, 6, 5))
-    assert_same_fit(GWNTF(3, update="paper", graph_reg=0, max_iter=4, tol=0, random_state=0), X)
 
 
 @pytest.mark.parametrize("entries", [64, 700])
@@ -167,13 +164,14 @@ def test_relative_error_needs_no_dense_model(rng):
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 def test_graph_of_sparse_samples_is_that_of_dense_ones(metric, weight):
     X = counts((30, 6, 5))
-    found, expected = (neighbor_graph(data, 4, metric=metric, weight=weight).toarray() for data in (as_sparse(X), X))
+    rule = KNNGraph(4, metric=metric, weight=weight)
+    found, expected = (rule.build(data).toarray() for data in (as_sparse(X), X))
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
 
 
 def test_clusters_and_predictions_are_as_when_dense():
     X = counts((40, 6, 5))
-    dense, sparse = (GWNTF(4, graph_reg=1.0, **FEW) for _ in range(2))
+    dense, sparse = (TensorClustering(4, graph=KNNGraph(), random_state=0) for _ in range(2))
     np.testing.assert_array_equal(sparse.fit_predict(as_sparse(X)), dense.fit_predict(X))
     np.testing.assert_array_equal(sparse.predict(as_sparse(X[:9])), dense.predict(X[:9]))
 
@@ -248,8 +246,8 @@ def test_bad_entries_are_refused(change, match):
 @pytest.mark.parametrize(
     ("model", "match"),
     [
-        (GWNTF(2, graph_metric="gradient"), "graph_metric.*sparse"),
-        (GWNTF(2, graph_metric=lambda X: X), "graph_metric.*callable with a sparse"),
+        (GWNTF(2, graph=KNNGraph(metric="gradient")), "metric.*sparse"),
+        (GWNTF(2, graph=KNNGraph(metric=lambda X: X)), "metric.*callable with a sparse"),
         (NCP(2, sample_shape=(4, 3)), "sample_shape"),
     ],
 )
@@ -272,7 +270,10 @@ def test_costs_between_too_many_slices_are_refused_and_others_compared_pair_by_p
         GWNTF(2, costs=("cosine", None, None), graph_reg=0).fit(X)
     Y = scattered((40, 1_200, 3), 8_000)
     model = SWIFT(2, costs=(None, "cosine", None), max_iter=2, tol=0, random_state=0)
-    sparse, dense = model.fit(Y).costs_[1], clone(model).set_params(kernel_tol=0).fit(Y.todense()).costs_[1]
+    sparse, dense = (
+        model.fit(Y).costs_[1],
+        clone(model).set_params(transport=TransportOptions(kernel_tol=0)).fit(Y.todense()).costs_[1],
+    )
     np.testing.assert_allclose(sparse, dense, atol=1e-12)
 
 

@@ -11,7 +11,19 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, fit_many, neighbor_graph
+from gwntf import (
+    GNCP,
+    GNMF,
+    GWNTF,
+    NCP,
+    NMF,
+    SDNMF,
+    SWIFT,
+    KNNGraph,
+    TensorClustering,
+    TransportOptions,
+    fit_many,
+)
 from gwntf.backends import get_backend
 from gwntf.core import GraphNotExtendedWarning, InputError
 from gwntf.data import as_data, sources, unfold
@@ -83,24 +95,30 @@ def never_whole(monkeypatch):
 MODELS = {
     "all modes": GWNTF(3, costs=ALL_MODES, graph_reg=1.0, **FEW),
     "all modes, reference": GWNTF(3, costs=ALL_MODES, graph_reg=1.0, engine="numpy", **FEW),
-    "without samples": GWNTF(3, costs=GRID, graph_reg=2.0, inner_iter=3, **FEW),
+    "without samples": GWNTF(3, costs=GRID, graph_reg=2.0, transport=TransportOptions(inner_iter=3), **FEW),
     "samples alone": GWNTF(3, costs=["euclidean", None, None], graph_reg=0, **FEW),
-    "cold": GWNTF(3, costs=ALL_MODES, warm_start_memory=0, graph_weight="self-tuning", **FEW),
+    "cold": GWNTF(
+        3,
+        costs=ALL_MODES,
+        transport=TransportOptions(warm_start_memory=0),
+        graph=KNNGraph(weight="self-tuning"),
+        **FEW,
+    ),
     "euclidean slices": GWNTF(3, costs=[None, "euclidean", "cosine"], sample_norm="l1", graph_reg=0, **FEW),
-    "KL": GWNTF(3, costs=[None] * 3, graph_reg=1.0, graph_weight="cosine", **FEW),
-    "adaptive": GWNTF(3, transport_max_iter="auto", graph_metric="euclidean", **FEW),
-    "printed": GWNTF(3, update="paper", graph_reg=0, max_iter=3, tol=0, random_state=0),
+    "KL": GWNTF(3, costs=[None] * 3, graph_reg=1.0, graph=KNNGraph(weight="cosine"), **FEW),
+    "adaptive": GWNTF(3, transport=TransportOptions("auto"), graph=KNNGraph(metric="euclidean"), **FEW),
+    "exact data marginal": GWNTF(3, reg_m=(np.inf, 1.0), reg=0.05, graph_reg=0, **FEW),
     "nndsvd": GWNTF(3, init="nndsvd", costs=GRID, graph_reg=0, **FEW),
-    "from the graph": GWNTF(6, init="graph", n_clusters=3, costs=GRID, graph_metric="orientation", **FEW),
-    "metric chosen": GWNTF(3, costs=GRID, graph_metric="auto", n_clusters=2, **FEW),
+    "from the graph": GWNTF(6, init="graph", costs=GRID, graph=KNNGraph(metric="orientation"), **FEW),
+    "metric chosen": GWNTF(3, costs=GRID, graph=KNNGraph(metric="auto"), **FEW),
     "starts": GWNTF(3, n_init=2, graph_reg=0, costs=GRID, **FEW),
     "SWIFT": SWIFT(3, **FEW),
-    "SDNMF": SDNMF(3, graph_metric="gradient", **FEW),
+    "SDNMF": SDNMF(3, graph=KNNGraph(metric="gradient"), **FEW),
     "NCP": NCP(3, **FEW),
     "NCP, nndsvd": NCP(3, init="nndsvd", engine="numpy", **FEW),
-    "GNCP": GNCP(3, graph_metric="wasserstein", **FEW),
+    "GNCP": GNCP(3, graph=KNNGraph(metric="wasserstein"), **FEW),
     "NMF": NMF(3, **FEW),
-    "GNMF": GNMF(3, graph_weight="cosine", **FEW),
+    "GNMF": GNMF(3, graph=KNNGraph(weight="cosine"), **FEW),
 }
 
 
@@ -130,8 +148,7 @@ def without_extension(model, X):
     """Fit the same model with its graph ready, so that `transform` has no graph, as that of chunked data."""
     if getattr(model, "graph_", None) is None:
         return model
-    metric = {"graph_metric": "cosine", "init": "random"} if model.graph_metric == "auto" else {}
-    return clone(model).set_params(graph=model.graph_, **metric).fit(X)
+    return clone(model).set_params(graph=model.graph_).fit(X)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -142,20 +159,29 @@ def test_chunked_fit_equals_fit_in_memory(name, kind, tmp_path, never_whole):
 
 
 @pytest.mark.parametrize("name", ["all modes", "without samples", "KL", "SDNMF", "NCP", "GNMF"])
-def test_chunked_data_are_embedded_scored_labelled_and_rebuilt_as_in_memory(name, tmp_path, never_whole):
+def test_chunked_data_are_embedded_scored_and_reconstructed_as_in_memory(name, tmp_path, never_whole):
     X, new = samples(), samples((23, 6, 5), seed=1)
-    expected, found = assert_same_fit(MODELS[name].set_params(n_clusters=3), X, as_memmap(X, tmp_path))
+    expected, found = assert_same_fit(MODELS[name], X, as_memmap(X, tmp_path))
     expected = without_extension(expected, X)
     (tmp_path / "new").mkdir()
     given = as_memmap(new, tmp_path / "new")
-    for method in ("transform", "reconstruct", "predict", "impute"):
+    for method in ("transform", "reconstruct", "impute"):
         one, other = getattr(found, method)(given), getattr(expected, method)(new)
         assert type(one) is np.ndarray
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(found.score(given), expected.score(new), rtol=1e-9)
-    np.testing.assert_array_equal(
-        clone(MODELS[name]).fit_predict(as_memmap(X, tmp_path)), clone(MODELS[name]).fit_predict(X)
-    )
+
+
+@pytest.mark.parametrize("graph", ["auto", KNNGraph(4)], ids=["auto", "given"])
+def test_clusters_of_chunked_data_are_those_in_memory(graph, tmp_path, never_whole):
+    """Labels are predicted without the graph, which is not extended to new samples of chunked data."""
+    X, new = samples(), samples((23, 6, 5), seed=1)
+    expected = TensorClustering(3, graph=graph, random_state=0).fit(X)
+    found = TensorClustering(3, graph=graph, random_state=0).fit(as_memmap(X, tmp_path))
+    np.testing.assert_array_equal(found.labels_, expected.labels_)
+    assert getattr(found, "graph_metric_", None) == getattr(expected, "graph_metric_", None)
+    ready = TensorClustering(3, graph=expected.model_.graph_, random_state=0).fit(X)
+    np.testing.assert_array_equal(found.predict(new), ready.predict(new))
 
 
 @pytest.mark.parametrize("block", [1, 2, 13, 28])
@@ -213,7 +239,7 @@ def test_rows_are_folded_and_folded_samples_are_taken_as_rows(tmp_path):
     rows = X.reshape(len(X), -1)
     given = as_memmap(rows, tmp_path)
     assert_same_fit(GWNTF(3, sample_shape=(6, 5), graph_reg=1.0, **FEW), rows, given)
-    assert_same_fit(SDNMF(3, sample_shape=(6, 5), graph_metric="orientation", **FEW), rows, given)
+    assert_same_fit(SDNMF(3, sample_shape=(6, 5), graph=KNNGraph(metric="orientation"), **FEW), rows, given)
 
 
 def test_near_far_cost_of_chunked_samples_equals_that_in_memory(tmp_path, monkeypatch):
@@ -222,7 +248,8 @@ def test_near_far_cost_of_chunked_samples_equals_that_in_memory(tmp_path, monkey
     rng = np.random.default_rng(0)
     X = rng.random((6, 30))[rng.integers(0, 6, 240)] + 0.1 * rng.random((240, 30))
     for metric in ("cosine", "euclidean"):
-        model = GWNTF(3, costs=[metric, "grid"], graph_reg=0, kernel_tol=0.2, engine="numpy", **FEW)
+        transport = TransportOptions(kernel_tol=0.2)
+        model = GWNTF(3, costs=[metric, "grid"], graph_reg=0, transport=transport, engine="numpy", **FEW)
         expected, found = assert_same_fit(model, X, as_memmap(X, tmp_path))
         assert found.costs_[0].n_clusters == expected.costs_[0].n_clusters
         assert found.costs_[0].error == pytest.approx(expected.costs_[0].error, rel=1e-6)
@@ -241,8 +268,8 @@ def test_many_fits_of_chunked_data_equal_single_ones(tmp_path):
 def test_graph_of_chunked_samples_equals_that_in_memory(metric, weight, tmp_path, never_whole):
     X = samples()
     X[3] = X[17] = 0
-    found = neighbor_graph(as_memmap(X, tmp_path), 4, metric=metric, weight=weight)
-    expected = neighbor_graph(X, 4, metric=metric, weight=weight)
+    rule = KNNGraph(4, metric=metric, weight=weight)
+    found, expected = rule.build(as_memmap(X, tmp_path)), rule.build(X)
     if metric in ("cosine", "gradient", "orientation"):  # samples of zeros are equally far from all others
         found, expected = (np.delete(np.delete(g.toarray(), [3, 17], 0), [3, 17], 1) for g in (found, expected))
     else:
@@ -261,7 +288,7 @@ def test_search_among_many_samples_is_handed_short_numbers_in_a_file(tmp_path, m
     monkeypatch.setattr(neighbors, "find_spec", lambda name: name)
     monkeypatch.setattr(features, "find_spec", lambda name: name)
     monkeypatch.setattr(neighbors, "_approximate", search)
-    neighbor_graph(as_memmap(samples(), tmp_path), 4)
+    KNNGraph(4).build(as_memmap(samples(), tmp_path))
     assert handed == [(np.memmap, np.float32, "euclidean")]
 
 
@@ -429,7 +456,7 @@ def test_what_chunked_data_do_not_have_is_refused(tmp_path):
     for model, given, message in (
         (GWNTF(2, costs=GRID, missing="ignore"), holed, "graph"),
         (GWNTF(2, costs=["cosine", *GRID[1:]], graph_reg=0, missing="ignore"), holed, r"costs\[0\]"),
-        (GWNTF(2, graph_metric=lambda rows: rows), whole, "graph_metric"),
+        (GWNTF(2, graph=KNNGraph(metric=lambda rows: rows)), whole, "metric"),
     ):
         with pytest.raises(InputError, match=message):
             model.fit(given)

@@ -1,4 +1,4 @@
-"""What is special to the torch backend: tensors in and out, devices, precision, memory that runs out."""
+"""What is special to the torch backend: tensors in and out, devices, TF32, memory that runs out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from gwntf import GNMF, GWNTF, NCP, NMF, DeviceMemoryError, InputError, neighbor_graph
+from gwntf import GNMF, GWNTF, NCP, NMF, DeviceMemoryError, InputError, KNNGraph, TensorClustering
 from gwntf.backends import get_backend, registry
 from gwntf.core import MissingLibraryError
 from gwntf.datasets import load_digits_tensor
@@ -68,12 +68,9 @@ def test_every_method_gives_back_what_it_was_given():
             assert method(values).shape == (5, 8, 8)
             np.testing.assert_allclose(method(values.numpy()), method(values), rtol=1e-3, atol=1e-5)
         assert isinstance(model.score(tensor), float)
-        labels = model.fit_predict(tensor)
-        assert isinstance(labels, np.ndarray)
-        assert labels.dtype.kind == "i"
 
 
-def test_tied_samples_come_back_as_they_came_and_labels_as_numpy():
+def test_new_samples_joined_by_the_graph_come_back_as_they_were_given():
     """Whichever of tensors and NumPy arrays the fit was given, also where the model was pickled in between."""
     X, new = digits(60), load_digits_tensor()[0][60:70]
     tensor, found = torch.from_numpy(X), []
@@ -83,11 +80,21 @@ def test_tied_samples_come_back_as_they_came_and_labels_as_numpy():
         assert isinstance(by_tensor, torch.Tensor)
         assert isinstance(by_numpy, np.ndarray)
         np.testing.assert_allclose(by_numpy, by_tensor.numpy(), rtol=1e-3, atol=1e-5)
-        labels = model.predict(torch.from_numpy(new))
-        assert isinstance(labels, np.ndarray)
-        np.testing.assert_array_equal(model.predict(new), labels)
         found.append(by_tensor)
     np.testing.assert_array_equal(*found)
+
+
+def test_labels_of_tensors_are_numpy_arrays():
+    """Whichever of tensors and NumPy arrays the fit was given, also where the clusterer was pickled in between."""
+    X, new = digits(60), load_digits_tensor()[0][60:70]
+    for clusterer, given in ((TensorClustering(4), torch.from_numpy(X)), (TensorClustering(4, engine="torch"), X)):
+        labels = clusterer.set_params(max_iter=3, random_state=0).fit_predict(given)
+        assert isinstance(labels, np.ndarray)
+        assert labels.dtype.kind == "i"
+        clusterer = pickle.loads(pickle.dumps(clusterer))  # noqa: S301
+        predicted = clusterer.predict(torch.from_numpy(new))
+        assert isinstance(predicted, np.ndarray)
+        np.testing.assert_array_equal(clusterer.predict(new), predicted)
 
 
 def test_stability_of_tensors_is_that_of_arrays():
@@ -101,8 +108,8 @@ def test_stability_of_tensors_is_that_of_arrays():
 
 def test_graph_of_a_tensor_is_that_of_the_array():
     X = digits(40)
-    found = neighbor_graph(torch.from_numpy(X), 3, weight="cosine")
-    np.testing.assert_array_equal(found.toarray(), neighbor_graph(X, 3, weight="cosine").toarray())
+    rule = KNNGraph(3, weight="cosine")
+    np.testing.assert_array_equal(rule.build(torch.from_numpy(X)).toarray(), rule.build(X).toarray())
 
 
 def test_holes_are_filled_in_what_was_given():
@@ -212,10 +219,7 @@ def test_auto_follows_the_data():
     ("options", "message"),
     [
         ({"engine": "numpy", "device": "cpu"}, "device: got 'cpu' with engine='numpy'; expected None"),
-        (
-            {"engine": "cpu", "precision": "high"},
-            "precision: got 'high' with engine='cpu'; expected 'highest'",
-        ),
+        ({"engine": "cpu", "device": "cuda"}, "device: got 'cuda' with engine='cpu'; expected None"),
         ({"device": "mps"}, "device: got 'mps'; expected 'cpu', 'cuda' or 'cuda:N'"),
         ({"device": "the attic"}, "device: got 'the attic'; expected 'cpu', 'cuda' or 'cuda:N'"),
         ({"device": "cuda"}, "device: got 'cuda'; expected 'cpu': torch .* finds no CUDA device"),
@@ -285,18 +289,35 @@ def test_starts_graphs_and_costs_may_be_tensors():
     np.testing.assert_array_equal(found.embedding_, expected.embedding_)
 
 
-@pytest.mark.parametrize(("precision", "now", "once"), [("highest", "ieee", False), ("high", "tf32", True)])
-def test_precision_is_set_inside_and_restored_outside(precision, now, once):
-    """By the name that torch has for it from 2.9 on, or by the one it had before."""
-    flags, device = torch.backends.cuda.matmul, types.SimpleNamespace(type="cuda")
-    flag, value = ("fp32_precision", now) if hasattr(flags, "fp32_precision") else ("allow_tf32", once)
-    before = getattr(flags, flag)
-    with backend_module._precision(device, precision):
-        assert getattr(flags, flag) == value
-    assert getattr(flags, flag) == before
-    with pytest.raises(KeyError), backend_module._precision(device, precision):
-        raise KeyError
-    assert getattr(flags, flag) == before
+@pytest.fixture
+def matmul_precision():
+    """Set torch's own precision of float32 products, which is restored after the test."""
+    before = torch.get_float32_matmul_precision()
+    yield torch.set_float32_matmul_precision
+    torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.parametrize(("precision", "exact"), [("highest", True), ("high", False)])
+def test_kernels_of_a_gpu_use_tf32_where_torch_allows_it(precision, exact, matmul_precision, monkeypatch):
+    seen = []
+    kernels = types.SimpleNamespace(fused_transport=lambda *args, exact, recording: seen.append(exact))
+    monkeypatch.setitem(sys.modules, "gwntf.backends.torch.fused", kernels)
+    monkeypatch.setattr(backend_module, "_HAS_TRITON", True)
+    backend = get_backend("torch")
+    backend.device = types.SimpleNamespace(type="cuda")
+    matmul_precision(precision)
+    backend.stack_transport(lambda: None, 8, 4)
+    assert seen == [exact]
+
+
+@pytest.mark.parametrize("precision", ["highest", "high"])
+def test_fits_leave_the_precision_of_torch_as_it_is(precision, matmul_precision):
+    matmul_precision(precision)
+    inside = []
+    model = small(engine="torch", callbacks=[lambda _: inside.append(torch.get_float32_matmul_precision())])
+    model.fit(digits(20)).transform(digits(5))
+    assert set(inside) == {precision}
+    assert torch.get_float32_matmul_precision() == precision
 
 
 def shortage():

@@ -1,7 +1,6 @@
 """From a Dask array to blocks on workers."""
 
 import math
-from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -33,41 +32,36 @@ class Cluster:
 
     @property
     def backend(self) -> Backend:
-        """That of this process: what is small is computed here."""
+        """The backend of this process, for small computations."""
         return get_backend("auto")
 
     def close(self) -> None:
-        """Leave nothing on the cluster."""
+        """Cancel all outstanding tasks."""
         if "tasks" in vars(self):
             self.tasks.cancel()
 
     def read(self, X: Any, dtype: np.dtype[Any]) -> OnDask:
         """Have the workers compute a Dask array; entries are not checked."""
-        slices, parts = self._dask_parts(X)
+        self.check()
+        slices, chunks = self._chunks(X)
+        workers = assigned([None] * len(slices), self.tasks.slots())
         blocks = [
-            self.tasks.submit(work.read_block, _HOST, part, rows, dtype, near=worker)
-            for (part, rows), worker in zip(parts, self._workers(slices), strict=True)
+            self.tasks.submit(work.read_block, _HOST, chunk, dtype, near=worker)
+            for chunk, worker in zip(chunks, workers, strict=True)
         ]
-        return self._on_dask(X.shape, slices, blocks, has_sparse_chunks(X))
+        return OnDask(self.tasks, self.backend, math.prod(X.shape[1:]), slices, blocks, _HOST, has_sparse_chunks(X))
 
-    def _workers(self, slices: Sequence[slice]) -> list[str | None]:
-        return assigned([None] * len(slices), self.tasks.slots())
-
-    def _on_dask(self, shape: Sequence[int], slices: list[slice], blocks: list[Future], sparse: bool) -> OnDask:
-        return OnDask(self.tasks, self.backend, math.prod(shape[1:]), slices, blocks, _HOST, sparse)
-
-    def _dask_parts(self, X: Any) -> tuple[list[slice], list[tuple[Any, slice]]]:
-        """Join the chunks of a Dask array to at most one block for each thread, split where it is split."""
+    def _chunks(self, X: Any) -> tuple[list[slice], list[Future]]:
+        """Merge the chunks of a Dask array to at most one per thread of the cluster; compute them on the workers."""
         ends = np.array(list(accumulate(X.chunks[0])))
         count = len(self.tasks.slots())
         wanted = (np.arange(1, count + 1) * X.shape[0]) / count
         stops = sorted({int(ends[np.abs(ends - place).argmin()]) for place in wanted} - {0})
         slices = [slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False)]
         sizes = tuple(part.stop - part.start for part in slices)
-        whole = X.rechunk({0: sizes} | dict.fromkeys(range(1, X.ndim), -1))
+        merged = X.rechunk({0: sizes} | dict.fromkeys(range(1, X.ndim), -1))
         # These may be shared with other computations, and are not cancelled
-        chunks = self.tasks.client.compute(list(whole.to_delayed().ravel()), retries=RETRIES)
-        return slices, [(chunk, slice(None)) for chunk in chunks]
+        return slices, self.tasks.client.compute(list(merged.to_delayed().ravel()), retries=RETRIES)
 
     def check(self) -> None:
         """Refuse a cluster without workers."""

@@ -127,9 +127,9 @@ def take_rows(part: Any, which: Any) -> FloatArray:
     return np.ascontiguousarray(host_rows(part)[which])
 
 
-def read_block(worker: WorkerBackend, source: Any, rows: slice, dtype: np.dtype[Any]) -> Block:
-    """Read some samples of a source, as they are."""
-    return as_block(read(source, rows), worker.backend, dtype)
+def read_block(worker: WorkerBackend, chunk: Any, dtype: np.dtype[Any]) -> Block:
+    """Turn a chunk of a Dask array into a block; entries are not checked."""
+    return as_block(read(chunk, slice(None)), worker.backend, dtype)
 
 
 def make_columns(worker: WorkerBackend, first: int, slices: Sequence[slice], parts: Sequence[Block]) -> Any:
