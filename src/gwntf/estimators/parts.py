@@ -88,8 +88,10 @@ class Transport(Factorization):
     def _relaxation(self) -> Relaxation:
         given: Any = self.reg_m
         pair = (given, given) if isinstance(given, numbers.Real) else given
-        if len(pair) != 2:
-            raise InputError("reg_m", repr(given), "a positive number, or a pair of them for data and model")
+        positive = [isinstance(value, numbers.Real) and value > 0 for value in pair]
+        if positive != [True, True] or not math.isfinite(pair[1]):
+            allowed = "a positive number, or a pair of them for data and model, of which the first may be inf"
+            raise InputError("reg_m", repr(given), allowed)
         return Relaxation(self.reg, *pair)
 
     def _options(self) -> TransportOptions:
