@@ -84,6 +84,8 @@ class KNNGraph(BaseEstimator):  # type: ignore[misc]
                [0, 0, 1, 0]])
         """
         self.check()
+        if missing not in ("error", "ignore"):
+            raise InputError("missing", repr(missing), "'error' or 'ignore'")
         if self.metric == "auto":
             raise InputError("metric", "'auto' outside of an estimator", "the metric to use")
         return neighbor_graph(as_data(X, missing=missing), self.n_neighbors, weight=self.weight, metric=self.metric)
