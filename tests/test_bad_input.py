@@ -12,7 +12,19 @@ from scipy.sparse import csr_array
 
 import gwntf.estimators.base as base
 import gwntf.estimators.parts as parts
-from gwntf import GWNTF, NCP, NMF, FileWriteError, InputError, MiniBatchGWNTF, SeparableCost, objective
+from gwntf import (
+    GWNTF,
+    NCP,
+    NMF,
+    FileWriteError,
+    InputError,
+    KNNGraph,
+    MiniBatchGWNTF,
+    SeparableCost,
+    TensorClustering,
+    TransportOptions,
+    objective,
+)
 from gwntf.backends import get_backend
 from gwntf.data import as_data
 from gwntf.losses import transport_loss
@@ -129,7 +141,7 @@ def test_sparse_tensors_are_refused_by_name(layout, engine):
         model.inverse_transform(sparse)
 
 
-@pytest.mark.parametrize("method", ["fit", "fit_transform", "fit_predict", "fit_impute", "partial_fit", "score"])
+@pytest.mark.parametrize("method", ["fit", "fit_transform", "fit_impute", "partial_fit", "score"])
 def test_weights_of_samples_are_refused_by_the_class_that_was_called(method):
     model = MiniBatchGWNTF(2, max_epochs=1, tol=0) if method == "partial_fit" else NCP(2, max_iter=2, tol=0)
     if method == "score":
@@ -141,12 +153,14 @@ def test_weights_of_samples_are_refused_by_the_class_that_was_called(method):
 
 def test_a_folder_is_no_place_for_a_model(tmp_path, monkeypatch):
     model = NMF(2, max_iter=2, tol=0).fit(GOOD)
-    monkeypatch.setattr(NMF, "_found_training", _must_not_start)
-    for path in (tmp_path, f"{tmp_path}/new/", "."):
-        with pytest.raises(FileWriteError, match="is a folder, nothing was written: add the name of a file"):
-            model.save(path)
-    with pytest.raises(FileWriteError, match=r"was not written: the folder .* does not exist"):
-        model.save(tmp_path / "nowhere" / "model.gwntf")
+    clusterer = TensorClustering(2, max_iter=2).fit(GOOD)
+    monkeypatch.setattr(TensorClustering, "_training_rows", _must_not_start)
+    for fitted in (model, clusterer):
+        for path in (tmp_path, f"{tmp_path}/new/", "."):
+            with pytest.raises(FileWriteError, match="is a folder, nothing was written: add the name of a file"):
+                fitted.save(path)
+        with pytest.raises(FileWriteError, match=r"was not written: the folder .* does not exist"):
+            fitted.save(tmp_path / "nowhere" / "model.gwntf")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -160,30 +174,41 @@ PARAMETERS = [
     ({"reg": 0}, "'reg'.*Got 0"),
     ({"reg": -1}, "'reg'.*Got -1"),
     ({"reg": np.inf}, "'reg'.*Got inf"),
-    ({"reg_m_data": 0}, "'reg_m_data'.*Got 0"),
-    ({"reg_m_model": -2.0}, "'reg_m_model'.*Got -2"),
-    ({"reg_m_model": np.inf}, "'reg_m_model'.*Got inf"),
+    ({"reg_m": 0}, "'reg_m'.*Got 0"),
+    ({"reg_m": -2.0}, "'reg_m'.*Got -2"),
+    ({"reg_m": np.inf}, "reg_m: got inf; expected a positive number, or a pair"),
+    ({"reg_m": (1.0, np.inf)}, r"reg_m: got \(1.0, inf\)"),
+    ({"reg_m": (0, 1.0)}, r"reg_m: got \(0, 1.0\)"),
+    ({"reg_m": [1.0, -2.0]}, r"reg_m: got \[1.0, -2.0\]"),
+    ({"reg_m": (1.0, 2.0, 3.0)}, r"reg_m: got \(1.0, 2.0, 3.0\); .* a pair of them for data and model"),
+    ({"reg_m": ("a", 1.0)}, r"reg_m: got \('a', 1.0\)"),
+    ({"reg_m": True}, "reg_m: got True; expected a number"),
+    ({"alpha": -1.0}, "'alpha'.*Got -1"),
+    ({"l1_ratio": 1.5}, "'l1_ratio'.*Got 1.5"),
     ({"graph_reg": -1}, "'graph_reg'.*Got -1"),
     ({"graph_reg": np.inf}, "'graph_reg'.*Got inf"),
     ({"graph_reg": np.nan}, "'graph_reg'.*Got nan"),
-    ({"n_neighbors": 0}, "'n_neighbors'.*Got 0"),
-    ({"graph_weight": "heat"}, "'graph_weight'.*Got 'heat'"),
-    ({"graph_metric": "manhattan"}, "'graph_metric'.*Got 'manhattan'"),
+    ({"graph": KNNGraph(0)}, "n_neighbors: got 0; expected a whole number of at least 1"),
+    ({"graph": KNNGraph(True)}, "n_neighbors: got True; expected a whole number"),
+    ({"graph": KNNGraph(weight="heat")}, "weight: got 'heat'; expected one of 'binary'"),
+    ({"graph": KNNGraph(metric="manhattan")}, "metric: got 'manhattan'; expected one of 'cosine'"),
+    ({"graph": "auto"}, "'graph'.*Got 'auto'"),
     ({"sample_norm": "max"}, "'sample_norm'.*Got 'max'"),
     ({"missing": "drop"}, "'missing'.*Got 'drop'"),
     ({"init": "svd"}, "'init'.*Got 'svd'"),
     ({"init": [np.ones((6, 2))]}, "init: got 1; expected a sequence of 3 factors"),
     ({"n_init": 0}, "'n_init'.*Got 0"),
-    ({"update": "hals"}, "'update'.*Got 'hals'"),
-    ({"inner_iter": 0}, "'inner_iter'.*Got 0"),
+    ({"transport": TransportOptions(update="hals")}, "transport.update: got 'hals'; expected one of 'mm'"),
+    ({"transport": TransportOptions(update="paper")}, "transport.update: got 'paper'"),
+    ({"transport": TransportOptions(inner_iter=0)}, "transport.inner_iter: got 0; expected a whole number"),
     ({"max_iter": 0}, "'max_iter'.*Got 0"),
     ({"tol": -1}, "'tol'.*Got -1"),
-    ({"transport_max_iter": 0}, "'transport_max_iter'.*Got 0"),
-    ({"transport_tol": -1}, "'transport_tol'.*Got -1"),
-    ({"assign_labels": "ward"}, "'assign_labels'.*Got 'ward'"),
+    ({"transport": TransportOptions(0)}, "transport.max_iter: got 0; expected a whole number .* or 'auto'"),
+    ({"transport": TransportOptions(tol=-1)}, "transport.tol: got -1; expected a number of at least 0"),
+    ({"transport": TransportOptions(kernel_tol=1.0)}, "transport.kernel_tol: got 1.0; .* below 1"),
+    ({"transport": {"max_iter": 5}}, "'transport'"),
     ({"engine": "fortran"}, "'engine'.*Got 'fortran'"),
     ({"device": 3}, "'device'.*Got 3"),
-    ({"precision": "medium"}, "'precision'.*Got 'medium'"),
     ({"dtype": "float16"}, "'dtype'.*Got 'float16'"),
     ({"costs": "grid"}, "'costs'.*Got 'grid'"),
     ({"costs": ("grid", "grid")}, "costs: got 2 entries; expected 'auto' or a sequence of 3"),
@@ -197,7 +222,7 @@ PARAMETERS = [
     ({"graph": np.ones((5, 5))}, r"graph: got shape \(5, 5\)"),
     ({"graph": np.triu(np.ones((6, 6)))}, "graph: got an asymmetric matrix"),
     ({"graph": -np.ones((6, 6))}, "graph: got negative"),
-    ({"graph": "knn"}, "graph: got entries of type"),
+    ({"graph": np.full((6, 6), "a")}, "graph: got entries of type"),
     ({"sample_shape": (2, 2)}, r"sample_shape: got \(2, 2\) for X of 3 dimensions"),
     ({"graph": [[1, 2], [3]]}, "graph: got list that is no array"),
     ({"graph": 1j * np.ones((6, 6))}, "graph: got entries of type complex"),
@@ -206,7 +231,6 @@ PARAMETERS = [
     ({"init": [np.ones((6, 2)), "factor", np.ones((3, 2))]}, r"init\[1\]: got entries of type"),
     ({"callbacks": print}, "'callbacks'"),
     ({"callbacks": [1]}, r"callbacks\[0\]: got int"),
-    ({"progress": "yes"}, "'progress'"),
     ({"random_state": "seed"}, "'random_state'"),
 ]
 
@@ -228,9 +252,9 @@ def test_sample_shape_that_does_not_divide(shape):
 def test_clusters_that_cannot_be_told_apart(monkeypatch):
     monkeypatch.setattr(base, "solve_each", _must_not_start)
     with pytest.raises(InputError, match="n_clusters: got 9; expected at most the number of samples, 6"):
-        GWNTF(2, n_clusters=9).fit_predict(GOOD)
+        TensorClustering(9).fit_predict(GOOD)
     with pytest.raises(InputError, match="n_clusters: got 5; expected at most n_components=2"):
-        GWNTF(2, n_clusters=5, assign_labels="discretize").fit_predict(GOOD)
+        TensorClustering(5, n_components=2).fit_predict(GOOD)
 
 
 def test_new_samples_of_another_shape():

@@ -23,7 +23,9 @@ from gwntf import (
     SWIFT,
     Checkpoint,
     InputError,
+    KNNGraph,
     ModelFileError,
+    TransportOptions,
     fit_many,
 )
 from gwntf.backends.numpy_backend import NumpyBackend
@@ -35,6 +37,7 @@ from gwntf.io import read_document, write_document
 from gwntf.solver import RECORDS, Keeper, Stopping, checkpoint
 from gwntf.transport import TransportLimits
 from tests.backends import OTHERS
+from tests.printed import PrintedGWNTF
 from tests.problems import random_problem, solve, with_loss
 
 CLASSES = [GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT]
@@ -65,12 +68,12 @@ def cut_and_resumed(model, X, path, *, restart=0, iteration=4):
     """Fit until it is cut, then fit anew; return the model and what its callback has seen after the cut."""
     kept = Checkpoint(path, iterations=1)
     with pytest.raises(CutError):
-        clone(model).set_params(checkpoint=kept, callbacks=[Scissors(restart, iteration)]).fit(X)
+        clone(model).set_params(callbacks=[kept, Scissors(restart, iteration)]).fit(X)
     assert path.exists()
     watch = Scissors()
     again = clone(model)
     again.random_state = model.random_state  # not a copy
-    again.set_params(checkpoint=kept, callbacks=[watch]).fit(X)
+    again.set_params(callbacks=[watch, kept]).fit(X)
     assert not path.exists()
     return again, watch.seen
 
@@ -94,14 +97,18 @@ def test_a_resumed_fit_ends_where_an_uninterrupted_one_does(cls, engine, tmp_pat
 
 
 SETTINGS = {
-    "adaptive scalings": (GWNTF, {"transport_max_iter": "auto", "max_iter": 40}, 25),
-    "cold scalings": (GWNTF, {"warm_start_memory": 0.0}, 4),
-    "the printed algorithm": (GWNTF, {"update": "paper", "graph_reg": 0}, 3),
-    "ratio updates, many inner steps": (GWNTF, {"update": "multiplicative", "inner_iter": 3}, 4),
+    "adaptive scalings": (GWNTF, {"transport": TransportOptions("auto"), "max_iter": 40}, 25),
+    "cold scalings": (GWNTF, {"transport": TransportOptions(warm_start_memory=0.0)}, 4),
+    "the printed algorithm": (PrintedGWNTF, {"graph_reg": 0}, 3),
+    "ratio updates, many inner steps": (
+        GWNTF,
+        {"transport": TransportOptions(update="multiplicative", inner_iter=3)},
+        4,
+    ),
     "kl": (GWNTF, {"costs": [None, None, None]}, 4),
     "single precision": (GWNTF, {"dtype": "float32"}, 4),
     "start by svd": (GNCP, {"init": "nndsvd"}, 4),
-    "start by the graph": (GNCP, {"init": "graph", "graph_metric": "auto"}, 4),
+    "start by the graph": (GNCP, {"init": "graph", "graph": KNNGraph(metric="auto")}, 4),
     "stopping by tol": (NMF, {"tol": 1e-4, "max_iter": 500}, 10),
 }
 
@@ -157,9 +164,9 @@ def test_random_numbers_go_on_where_they_were(tmp_path):
     whole = NMF(3, n_init=3, max_iter=6, tol=0, random_state=other).fit(data())
     kept = Checkpoint(path, iterations=1)
     with pytest.raises(CutError):
-        NMF(3, n_init=3, max_iter=6, tol=0, random_state=own, checkpoint=kept, callbacks=[Scissors(1, 3)]).fit(data())
+        NMF(3, n_init=3, max_iter=6, tol=0, random_state=own, callbacks=[kept, Scissors(1, 3)]).fit(data())
     own.random_sample(7)  # whatever happened since
-    again = NMF(3, n_init=3, max_iter=6, tol=0, random_state=own, checkpoint=kept).fit(data())
+    again = NMF(3, n_init=3, max_iter=6, tol=0, random_state=own, callbacks=[kept]).fit(data())
     assert_same(again, whole)
     assert own.random_sample() == other.random_sample()
 
@@ -180,9 +187,9 @@ def test_many_fits_go_on_at_the_one_that_was_cut(tmp_path):
     model = NCP(2, max_iter=6, tol=0)
     kept = Checkpoint(tmp_path / "run.ckpt", iterations=1)
     with pytest.raises(CutError):
-        fit_many(clone(model).set_params(checkpoint=kept, callbacks=[Late()]), data(), range(4))
+        fit_many(clone(model).set_params(callbacks=[kept, Late()]), data(), range(4))
     watch = Scissors()
-    again = fit_many(clone(model).set_params(checkpoint=kept, callbacks=[watch]), data(), range(4))
+    again = fit_many(clone(model).set_params(callbacks=[kept, watch]), data(), range(4))
     assert len(watch.seen) == 24 - 13
     for found, wanted in zip(again, fit_many(model, data(), range(4)), strict=True):
         assert_same(found, wanted)
@@ -190,9 +197,9 @@ def test_many_fits_go_on_at_the_one_that_was_cut(tmp_path):
 
 def test_a_checkpoint_of_another_layout_is_refused(tmp_path, monkeypatch):
     kept = Checkpoint(tmp_path / "run.ckpt", iterations=1)
-    model = NMF(3, max_iter=8, tol=0, random_state=0, checkpoint=kept)
+    model = NMF(3, max_iter=8, tol=0, random_state=0, callbacks=[kept])
     with pytest.raises(CutError):
-        clone(model).set_params(callbacks=[Scissors(0, 4)]).fit(data())
+        clone(model).set_params(callbacks=[kept, Scissors(0, 4)]).fit(data())
     monkeypatch.setattr(records, "LAYOUT", records.LAYOUT + 1)
     with pytest.raises(InputError, match=r"checkpoint: got .*which a fit of other data or settings"):
         model.fit(data())
@@ -201,9 +208,9 @@ def test_a_checkpoint_of_another_layout_is_refused(tmp_path, monkeypatch):
 def test_a_checkpoint_of_other_data_or_settings_is_refused_and_stays(tmp_path):
     path = tmp_path / "run.ckpt"
     kept = Checkpoint(path, iterations=1)
-    model = GWNTF(3, max_iter=6, tol=0, random_state=0, checkpoint=kept)
+    model = GWNTF(3, max_iter=6, tol=0, random_state=0, callbacks=[kept])
     with pytest.raises(CutError):
-        clone(model).set_params(callbacks=[Scissors(0, 3)]).fit(data())
+        clone(model).set_params(callbacks=[kept, Scissors(0, 3)]).fit(data())
     written = path.read_bytes()
     changed = data()
     changed[0, 0, 0] += 1e-12
@@ -213,8 +220,11 @@ def test_a_checkpoint_of_other_data_or_settings_is_refused_and_stays(tmp_path):
         (clone(model).set_params(reg=0.02), data()),
         (clone(model).set_params(random_state=1), data()),
         (clone(model).set_params(engine="numpy"), data()),
-        (clone(model).set_params(graph_metric=lambda samples: samples.reshape(len(samples), -1)), data()),
-        (SWIFT(3, max_iter=6, tol=0, random_state=0, checkpoint=kept), data()),
+        (
+            clone(model).set_params(graph=KNNGraph(metric=lambda samples: samples.reshape(len(samples), -1)[:, :3])),
+            data(),
+        ),
+        (SWIFT(3, max_iter=6, tol=0, random_state=0, callbacks=[kept]), data()),
     ]
     for other, X in others:
         with pytest.raises(InputError, match="other data or settings") as caught:
@@ -234,20 +244,21 @@ def test_a_checkpoint_of_other_data_or_settings_is_refused_and_stays(tmp_path):
 
 def test_a_generator_that_cannot_be_written_is_refused_before_any_iteration(tmp_path):
     seen = Scissors()
-    model = NMF(2, checkpoint=tmp_path / "a", callbacks=[seen], random_state=np.random.RandomState(np.random.PCG64(0)))
+    generator = np.random.RandomState(np.random.PCG64(0))
+    model = NMF(2, callbacks=[Checkpoint(tmp_path / "a"), seen], random_state=generator)
     with pytest.raises(InputError, match="MT19937"):
         model.fit(data())
     assert not seen.seen
 
 
-def test_a_plain_path_and_a_checkpoint_are_copied_with_the_estimator(tmp_path):
+def test_a_checkpoint_is_copied_with_the_estimator_and_removed_after_the_fit(tmp_path):
     for given in (
-        str(tmp_path / "a"),
-        tmp_path / "b",
+        Checkpoint(str(tmp_path / "a")),
+        Checkpoint(tmp_path / "b"),
         Checkpoint(tmp_path / "c", iterations=3, seconds=None),
     ):
-        model = NMF(2, checkpoint=given, max_iter=3, tol=0, random_state=0)
-        assert clone(model).checkpoint == given
+        model = NMF(2, callbacks=[given], max_iter=3, tol=0, random_state=0)
+        assert clone(model).callbacks == [given]
         model.fit(data())
         assert not list(tmp_path.iterdir())
 
@@ -271,7 +282,7 @@ def test_a_checkpoint_that_makes_no_sense_is_refused(options, name):
 def test_a_folder_that_is_not_there_is_told_before_any_work(tmp_path):
     for bad in (tmp_path, tmp_path / "none" / "run.ckpt"):
         with pytest.raises(InputError) as caught:
-            NMF(2, checkpoint=bad).fit(data())
+            NMF(2, callbacks=[Checkpoint(bad)]).fit(data())
         assert caught.value.argument == "checkpoint"
 
 
@@ -287,7 +298,7 @@ def test_it_is_written_as_often_as_was_asked_for(tmp_path, monkeypatch):
     def written(**options):
         lengths.clear()
         kept = Checkpoint(path, **options)
-        NMF(2, max_iter=10, tol=0, random_state=0, checkpoint=kept, callbacks=[look]).fit(data())
+        NMF(2, max_iter=10, tol=0, random_state=0, callbacks=[kept, look]).fit(data())
         return sorted(set(lengths))
 
     assert written(iterations=4, seconds=None) == [4, 8]
@@ -317,14 +328,14 @@ def test_a_signal_is_answered_after_the_iteration_with_a_checkpoint(number, tmp_
     before = signal.signal(number, leave)
     try:
         with pytest.raises(LeftError):
-            clone(model).set_params(checkpoint=path, callbacks=[ask]).fit(data())
+            clone(model).set_params(callbacks=[Checkpoint(path), ask]).fit(data())
         assert signal.getsignal(number) is leave
     finally:
         signal.signal(number, before)
     assert {which: signal.getsignal(which) for which in handlers} == handlers
     assert seen == [1, 2, 3, 4]
     assert len(read_document(path, "checkpoint", RECORDS)["loop"]["curve"]) == 5
-    assert_same(clone(model).set_params(checkpoint=path).fit(data()), clone(model).fit(data()))
+    assert_same(clone(model).set_params(callbacks=[Checkpoint(path)]).fit(data()), clone(model).fit(data()))
 
 
 @pytest.mark.usefixtures("interruptible")
@@ -336,7 +347,7 @@ def test_a_signal_is_answered_though_the_checkpoint_cannot_be_written(tmp_path, 
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(checkpoint, "write_document", full)
-    model = NMF(2, max_iter=5, tol=0, random_state=0, checkpoint=tmp_path / "run.ckpt", callbacks=[ask])
+    model = NMF(2, max_iter=5, tol=0, random_state=0, callbacks=[Checkpoint(tmp_path / "run.ckpt"), ask])
     with pytest.warns(CheckpointWarning, match="No space left"), pytest.raises(KeyboardInterrupt):
         model.fit(data())
 
@@ -348,7 +359,7 @@ def test_a_checkpoint_that_cannot_be_removed_does_not_end_the_fit(tmp_path, monk
     monkeypatch.setattr(checkpoint, "remove_leftovers", refuse)
     model = NMF(2, max_iter=5, tol=0, random_state=0)
     with pytest.warns(CheckpointWarning, match="Permission denied"):
-        found = clone(model).set_params(checkpoint=tmp_path / "run.ckpt").fit(data())
+        found = clone(model).set_params(callbacks=[Checkpoint(tmp_path / "run.ckpt")]).fit(data())
     assert_same(found, model.fit(data()))
 
 
@@ -360,7 +371,7 @@ def test_a_second_signal_is_handled_immediately(tmp_path):
 
     path = tmp_path / "run.ckpt"
     with pytest.raises(KeyboardInterrupt):
-        NMF(2, max_iter=5, tol=0, random_state=0, checkpoint=path, callbacks=[ask]).fit(data())
+        NMF(2, max_iter=5, tol=0, random_state=0, callbacks=[Checkpoint(path), ask]).fit(data())
     assert not path.exists()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -372,15 +383,15 @@ def test_handlers_are_left_alone_without_a_checkpoint_and_off_the_main_thread(tm
     def look(news):
         seen.append(signal.getsignal(signal.SIGTERM))
 
-    def fit(**options):
-        NMF(2, max_iter=2, tol=0, random_state=0, callbacks=[look], **options).fit(data())
+    def fit(*others):
+        NMF(2, max_iter=2, tol=0, random_state=0, callbacks=[look, *others]).fit(data())
 
     fit()
-    thread = threading.Thread(target=fit, kwargs={"checkpoint": tmp_path / "run.ckpt"})
+    thread = threading.Thread(target=fit, args=[Checkpoint(tmp_path / "run.ckpt")])
     thread.start()
     thread.join()
     assert seen == [before] * 4
-    fit(checkpoint=tmp_path / "run.ckpt")
+    fit(Checkpoint(tmp_path / "run.ckpt"))
     assert seen[-1] is not before
     assert signal.getsignal(signal.SIGTERM) is before
 

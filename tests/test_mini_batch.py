@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from gwntf import GWNTF, InputError, MiniBatchGWNTF, Status, load
+from gwntf import GWNTF, Checkpoint, InputError, MiniBatchGWNTF, Status, TransportOptions, load
 from gwntf.datasets import load_digits_tensor
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -139,8 +139,8 @@ def test_stops_when_settled_and_when_asked(rng):
     ("options", "match"),
     [
         ({"costs": ("cosine", None, None)}, "costs: got a cost between samples"),
-        ({"n_init": 2}, "n_init"),
-        ({"update": "paper"}, "update"),
+        ({"transport": TransportOptions(update="multiplicative")}, "transport.update: got 'multiplicative'"),
+        ({"callbacks": [Checkpoint("run.ckpt")]}, "callbacks: got a Checkpoint.*save the model between calls"),
         ({"forget_factor": 0.0}, "forget_factor"),
         ({"init": [np.ones((5, 3)), np.ones((9, 3))]}, "init"),
     ],

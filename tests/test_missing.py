@@ -11,11 +11,12 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 from sklearn.model_selection import GridSearchCV
 
-from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, neighbor_graph, objective
+from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, KNNGraph, TransportOptions, objective
 from gwntf.core import InputError
 from gwntf.data import reconstruct
 from gwntf.datasets import load_digits_tensor
 from tests.oracles import fibers, kruskal, plan
+from tests.printed import PrintedGWNTF
 
 METHODS = {
     "NMF": NMF,
@@ -26,7 +27,7 @@ METHODS = {
     "SWIFT": SWIFT,
     "GWNTF": GWNTF,
     "KL": lambda *args, **params: GWNTF(*args, costs=(None,) * 3, **params),
-    "as printed": lambda *args, **params: GWNTF(*args, update="paper", graph_reg=0, **params),
+    "as printed": lambda *args, **params: PrintedGWNTF(*args, graph_reg=0, **params),
 }
 RUN = {"max_iter": 6, "tol": 0, "random_state": 0, "missing": "ignore"}
 
@@ -110,7 +111,7 @@ def test_transport_and_kl_see_the_observed_part_of_every_fiber(transported, smal
     ]
     expected[1:] = [factor / factor.sum(axis=0) for factor in expected[1:]]
     options = {"costs": costs, "reg": 0.1, "graph_reg": 0, "sample_norm": None, "init": start}
-    exact = {"transport_max_iter": 2000, "transport_tol": 0, "max_iter": 1, "tol": 0, "missing": "ignore"}
+    exact = {"transport": TransportOptions(2000, tol=0), "max_iter": 1, "tol": 0, "missing": "ignore"}
     model = GWNTF(2, **options, **exact).fit(masked(X, hidden))
     for found, wanted in zip(model.factors_, expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9)
@@ -132,7 +133,7 @@ def test_least_squares_steps_towards_the_data_with_the_model_in_the_holes(small)
 
 def test_graph_and_norms_see_observed_entries_only(small):
     X, hidden = small
-    model = GWNTF(3, costs=(None,) * 3, n_neighbors=2, **RUN).fit(masked(X, hidden))
+    model = GWNTF(3, costs=(None,) * 3, graph=KNNGraph(2), **RUN).fit(masked(X, hidden))
     rows, seen = X.reshape(12, -1), ~hidden.reshape(12, -1)
     norm = [np.sqrt((row[some] ** 2).mean() * row.size) for row, some in zip(rows, seen, strict=True)]
     np.testing.assert_allclose(model.sample_scale_, norm)
@@ -238,7 +239,7 @@ def digits():
 
 def test_hidden_pixels_of_digits_are_filled_better_than_by_neighbours_regressions_or_means(digits):
     X, hidden = digits
-    graph = {"graph_reg": 1.0, "n_neighbors": 8, "graph_weight": "self-tuning"}
+    graph = {"graph_reg": 1.0, "graph": KNNGraph(8, weight="self-tuning")}
     ours = factorise(X, hidden, GWNTF, 250, costs=(None, None), max_iter=200, **graph)
     assert ours < 0.6 * by_rows(SimpleImputer(keep_empty_features=True), X, hidden)
     assert ours < by_rows(KNNImputer(n_neighbors=5, keep_empty_features=True), X, hidden)
@@ -253,21 +254,23 @@ def test_a_graph_of_the_filled_digits_fills_them_better(digits):
     holed = np.where(hidden, np.nan, X)
     model = GWNTF(80, costs=(None, None), graph_reg=1.0, max_iter=150, tol=0, missing="ignore", random_state=0)
     first = model.fit_impute(holed)
-    second = model.set_params(graph=neighbor_graph(first)).fit_impute(holed)
+    second = model.set_params(graph=KNNGraph().build(first)).fit_impute(holed)
     assert hidden_error(second, X, hidden) < 0.97 * hidden_error(first, X, hidden)
 
 
 def test_a_graph_of_an_array_is_the_graph_of_a_fit(small):
     X, hidden = small
-    params = {"n_neighbors": 3, "graph_weight": "self-tuning"}
-    model = GNCP(2, sample_norm=None, **params, **RUN).fit(masked(X, hidden))
-    made = neighbor_graph(masked(X, hidden), 3, weight="self-tuning", missing="ignore")
+    rule = KNNGraph(3, weight="self-tuning")
+    model = GNCP(2, sample_norm=None, graph=rule, **RUN).fit(masked(X, hidden))
+    made = rule.build(masked(X, hidden), missing="ignore")
     np.testing.assert_array_equal(made.toarray(), model.graph_.toarray())
-    for bad in ({"n_neighbors": 0}, {"weight": "heavy"}, {"metric": "taxi"}, {"missing": "drop"}):
+    for bad in ({"n_neighbors": 0}, {"weight": "heavy"}, {"metric": "taxi"}):
         with pytest.raises(InputError, match=f"{next(iter(bad))}: got"):
-            neighbor_graph(X, **bad)
+            KNNGraph(**bad).build(X)
+    with pytest.raises(InputError, match="missing: got"):
+        KNNGraph().build(X, missing="drop")
     with pytest.raises(InputError, match="masked entries"):
-        neighbor_graph(masked(X, hidden))
+        KNNGraph().build(masked(X, hidden))
 
 
 def test_hidden_pixels_of_coil20_at_rank_60(coil20):
@@ -280,7 +283,7 @@ def test_hidden_pixels_of_coil20_at_rank_60(coil20):
 def test_hidden_pixels_of_coil20_are_filled_better_than_by_neighbours(coil20):
     X = coil20[0].reshape(-1, 1024)
     hidden = holes(X)
-    settings = {"costs": (None, None), "graph_reg": 0.1, "n_neighbors": 3, "max_iter": 200}
+    settings = {"costs": (None, None), "graph_reg": 0.1, "graph": KNNGraph(3), "max_iter": 200}
     assert factorise(X, hidden, GWNTF, 300, **settings) < by_rows(KNNImputer(n_neighbors=5), X, hidden)
 
 

@@ -14,7 +14,20 @@ from sklearn.pipeline import make_pipeline
 import gwntf.estimators.parts as parts
 import gwntf.geometry.costs as costs_module
 import gwntf.solver.long_costs as long_costs
-from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, GwntfWarning, MiniBatchGWNTF, fit_many
+from gwntf import (
+    GNCP,
+    GNMF,
+    GWNTF,
+    NCP,
+    NMF,
+    SDNMF,
+    SWIFT,
+    GwntfWarning,
+    MiniBatchGWNTF,
+    TensorClustering,
+    TransportOptions,
+    fit_many,
+)
 from gwntf.backends.numpy_backend import NumpyBackend
 from gwntf.core import (
     CoarseKernelWarning,
@@ -136,15 +149,13 @@ def test_samples_without_an_edge_are_counted_and_named():
 
 def test_clusters_fewer_than_the_parts_of_the_graph_are_told_and_as_many_are_not():
     graph = csr_array(block_diag([np.ones((5, 5))] * 4))
-    model = GNCP(3, graph=graph, max_iter=3, tol=0, random_state=0)
-    assert told(model) == []  # nobody has asked for clusters
-    with pytest.warns(DisconnectedGraphWarning) as caught:
-        model.fit_predict(X)
-    model.predict(X[:3])  # in silence
-    assert len(caught) == 1
-    seen = "The graph falls into 4 parts, more than the 3 clusters"
-    assert str(caught[0].message).startswith(seen)
-    model.set_params(n_clusters=4).fit_predict(X)
+    assert told(GNCP(3, graph=graph, max_iter=3, tol=0, random_state=0)) == []  # a factorization has no clusters
+    clusterer = TensorClustering(3, graph=graph, max_iter=3, random_state=0)
+    ((category, text),) = told(clusterer)
+    assert category is DisconnectedGraphWarning
+    assert text.startswith("The graph falls into 4 parts, more than the 3 clusters")
+    assert told(clusterer.set_params(n_clusters=4)) == []
+    assert told(clusterer.set_params(n_clusters=3, graph_reg=0)) == []
 
 
 def test_light_samples_are_told_where_samples_are_not_scaled():
@@ -169,11 +180,12 @@ def test_a_long_mode_of_all_pairs_is_told_with_its_size(monkeypatch):
     monkeypatch.setattr(NumpyBackend, "long_fibers", 15)
     for module in (parts, long_costs, costs_module):
         monkeypatch.setattr(module, "PAIRS_LIMIT", 15)
-    model = GWNTF(3, costs=("cosine", None, None), kernel_tol=1e-9, max_iter=3, tol=0, engine="numpy")
+    model = GWNTF(3, costs=("cosine", None, None), max_iter=3, tol=0, engine="numpy")
+    model.set_params(transport=TransportOptions(kernel_tol=1e-9))
     ((category, text),) = told(model)
     assert category is CoarseKernelWarning
     assert text.startswith("No near-far kernel along axis 0 is exact to kernel_tol=1e-09, so all 20 x 20 pairs")
-    assert told(model.set_params(kernel_tol=0)) == []
+    assert told(model.set_params(transport__kernel_tol=0)) == []
 
 
 def test_every_warning_can_be_silenced_by_one_class():

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gwntf import GWNTF, NCP, Checkpoint
+from gwntf import GWNTF, NCP, Checkpoint, TransportOptions
 from gwntf.io import read_document
 from gwntf.solver import RECORDS
 
@@ -31,14 +31,14 @@ def model(engine: str, number: int, **options):
         return GWNTF(4, max_iter=40, graph_reg=10.0, **common)
     if number % 3 == 1:
         return NCP(4, n_init=4, max_iter=25, **common)
-    return GWNTF(4, max_iter=60, transport_max_iter="auto", dtype="float32", **common)
+    return GWNTF(4, max_iter=60, transport=TransportOptions("auto"), dtype="float32", **common)
 
 
 def fit(engine: str, number: int, target: Path, checkpoint: Path | None) -> None:
     """Fit, and save the model: what a process does that may be killed."""
-    kept = None if checkpoint is None else Checkpoint(checkpoint, iterations=1)
+    kept = None if checkpoint is None else [Checkpoint(checkpoint, iterations=1)]
     data = np.random.default_rng(number).random((40, 10, 12))
-    model(engine, number, checkpoint=kept).fit(data).save(target)
+    model(engine, number, callbacks=kept).fit(data).save(target)
 
 
 def start(*arguments) -> int:

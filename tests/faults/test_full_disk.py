@@ -128,7 +128,7 @@ def fit_with_checkpoints(folder: Path, answers) -> None:
     options = {"max_iter": 16, "tol": 0, "random_state": 0, "engine": "numpy"}
     with warnings.catch_warnings(record=True) as caught, room:
         warnings.simplefilter("always")
-        model = NMF(3, checkpoint=kept, callbacks=[watch], **options).fit(data())
+        model = NMF(3, callbacks=[kept, watch], **options).fit(data())
     told = [(entry.category.__name__, entry.filename, str(entry.message)) for entry in caught]
     answers.put((told, seen, np.array_equal(model.embedding_, NMF(3, **options).fit(data()).embedding_)))
 

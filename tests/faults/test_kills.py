@@ -23,7 +23,7 @@ def tell(news):
     print(news.iteration, flush=True)
 
 kept = Checkpoint(sys.argv[1], seconds=None)
-model = NMF(3, max_iter=10**9, tol=0, random_state=0, engine="numpy", checkpoint=kept, callbacks=[tell])
+model = NMF(3, max_iter=10**9, tol=0, random_state=0, engine="numpy", callbacks=[kept, tell])
 model.fit(np.random.default_rng(0).random((30, 8)))
 """
 
