@@ -2,15 +2,16 @@
 Which images show the same thing?
 =================================
 
-Nine hundred handwritten digits, and nobody says which is which. ``GWNTF.for_clustering`` is set up for this: it builds a graph on the images, chooses its metric
-without labels, factorizes over it and cuts the embedding into clusters. k-means and NMF are what one would try first.
+Nine hundred handwritten digits, without their labels. ``TensorClustering`` builds a neighbour graph on the images, whose
+metric is selected without labels, fits a factorization with this graph, and assigns clusters from its embedding. It is
+compared with k-means on the pixels and on an NMF embedding.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.cluster import KMeans
 
-from gwntf import GWNTF, NMF
+from gwntf import NMF, TensorClustering
 from gwntf.datasets import load_digits_tensor
 from gwntf.evaluation import clustering_accuracy
 
@@ -19,20 +20,21 @@ X, y = X[:900], y[:900]
 rows = X.reshape(len(X), -1)
 
 # %%
-# Three ways to ten clusters. The accuracy is that of the best one-to-one matching of clusters and digits.
+# Three ways to find ten clusters. The accuracy is that of the best one-to-one matching of clusters and digits.
 
 labels = {
     "k-means": KMeans(10, n_init=10, random_state=0).fit_predict(rows),
-    "NMF, then k-means": NMF(10, max_iter=200, tol=0, n_clusters=10, random_state=0).fit_predict(X),
-    "GWNTF.for_clustering": GWNTF.for_clustering(10, random_state=0).fit_predict(X),
+    "NMF, then k-means": KMeans(10, n_init=10, random_state=0).fit_predict(NMF(10, random_state=0).fit_transform(X)),
+    "TensorClustering": TensorClustering(10, random_state=0).fit_predict(X),
 }
 for name, found in labels.items():
-    print(f"{name:22} {clustering_accuracy(y, found):.3f}")
+    print(f"{name:18} {clustering_accuracy(y, found):.3f}")
 
 # %%
-# The clusters of GWNTF, one a row: images drawn at random from each. Red ones are not of the commonest digit of their cluster.
+# The clusters of ``TensorClustering``, one per row, with images drawn at random from each. Images in red are not of the
+# most frequent digit of their cluster.
 
-found = labels["GWNTF.for_clustering"]
+found = labels["TensorClustering"]
 rng = np.random.default_rng(0)
 figure, axes = plt.subplots(10, 18, figsize=(9, 5.2))
 for row, cluster in zip(axes, np.unique(found), strict=True):
@@ -41,5 +43,5 @@ for row, cluster in zip(axes, np.unique(found), strict=True):
     for ax, sample in zip(row, rng.choice(members, 18, replace=False), strict=True):
         ax.imshow(X[sample], cmap="Greys" if y[sample] == usual else "Reds")
         ax.set_axis_off()
-figure.suptitle(f"ten clusters, {100 * clustering_accuracy(y, found):.0f}% right")
+figure.suptitle(f"ten clusters, {100 * clustering_accuracy(y, found):.0f}% correct")
 plt.show()

@@ -1,10 +1,10 @@
 """
-What are digits made of, under three losses?
-============================================
+Parts of digits under three losses
+==================================
 
-The same images, the same number of parts, three ideas of a misfit. Least squares counts squared grey values, KL counts grey values relative to those of the model, and
-transport counts how far ink has to move across the image (``SDNMF``, here without its graph). Its cost says that three pixels are far: moving ink so far costs as much as
-taking it away.
+The same images and the same number of parts, with three losses. Least squares sums squared differences of grey values,
+KL compares grey values relative to those of the model, and transport measures how far mass has to move across the image
+(``SDNMF``, here without its graph). In its cost, moving mass by three pixels is as expensive as removing it.
 """
 
 import matplotlib.pyplot as plt
@@ -30,13 +30,14 @@ figure, axes = plt.subplots(2, 3, figsize=(9, 5), layout="constrained", height_r
 for (name, model), (top, bottom) in zip(models.items(), axes.T, strict=True):
     parts = model.components_.reshape(-1, 8, 8)[model.embedding_.sum(axis=0).argsort()[::-1]]
     plot_images(parts, columns=4, ax=top).set_title(f"{name}: parts")
-    rebuilt = model.reconstruct(rows[:8]).reshape(-1, 8, 8)
-    plot_images(rebuilt, columns=4, ax=bottom).set_title("eight digits, rebuilt")
+    reconstructed = model.reconstruct(rows[:8]).reshape(-1, 8, 8)
+    plot_images(reconstructed, columns=4, ax=bottom).set_title("eight digits, reconstructed")
 plt.show()
 
 # %%
-# Digits are centred already, so the three find parts of one kind, strokes, and none needs to be told that a neighbouring pixel is near. As a copy of the pixels transport
-# is the worst of them, because a pixel beside its place is nearly right to it. It is the loss for data in which places are not exact, as the next example shows.
+# The digits are centred, so all three losses find similar parts, strokes, without using the distances between pixels.
+# Transport has the largest reconstruction error, because it tolerates mass in a neighbouring pixel. It is the loss for
+# data in which positions vary, as the next example shows.
 
 for name, model in models.items():
     print(f"{name:14} relative error of the pixels {model.reconstruction_err_:.2f}")

@@ -1,43 +1,44 @@
 """
-Filling in missing pixels
-=========================
+Imputing missing pixels
+=======================
 
-Three tenths of the pixels were lost. ``missing="ignore"`` leaves them out of every sum, NaN says where they are, and ``fit_impute`` returns the images with
-their holes filled. Nothing is guessed beforehand.
+Three tenths of the pixels are missing, marked by NaN. With ``missing="ignore"`` they are left out of the loss, and
+``fit_impute`` returns the images with the missing pixels imputed.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.impute import KNNImputer, SimpleImputer
 
-from gwntf import GWNTF, neighbor_graph
+from gwntf import GWNTF, KNNGraph
 from gwntf.datasets import load_digits_tensor
 
 X, _ = load_digits_tensor()
 rows = X[:1000].reshape(1000, -1)
 hidden = np.random.default_rng(0).random(rows.shape) < 0.3
-holed = np.where(hidden, np.nan, rows)
+observed = np.where(hidden, np.nan, rows)
 
 # %%
-# A high rank and a light graph fill best (see the page on missing data): the graph lets an image borrow from images like it. Images with holes have noisy
-# neighbours, so a second fit takes the graph of the filled ones.
+# A high rank with a small graph weight gives the best imputation (see the page on missing data): the graph shares
+# information between similar images. Missing pixels make the neighbours less reliable, so a second fit uses the graph of
+# the imputed images.
 
+graph = KNNGraph(8, weight="self-tuning")
 model = GWNTF(
     160,
     costs=(None, None),
+    graph=graph,
     graph_reg=1,
-    n_neighbors=8,
-    graph_weight="self-tuning",
     max_iter=150,
     tol=0,
     missing="ignore",
     random_state=0,
 )
-first = model.fit_impute(holed)
-second = model.set_params(graph=neighbor_graph(first, 8, weight="self-tuning")).fit_impute(holed)
+first = model.fit_impute(observed)
+second = model.set_params(graph=graph.build(first)).fit_impute(observed)
 filled = {
-    "mean of the pixel": SimpleImputer(keep_empty_features=True).fit_transform(holed),
-    "KNNImputer": KNNImputer(n_neighbors=5, keep_empty_features=True).fit_transform(holed),
+    "mean of the pixel": SimpleImputer(keep_empty_features=True).fit_transform(observed),
+    "KNNImputer": KNNImputer(n_neighbors=5, keep_empty_features=True).fit_transform(observed),
     "GWNTF": first,
     "GWNTF, second graph": second,
 }
@@ -46,11 +47,11 @@ errors = {
 }
 
 # %%
-# The error is ``|X - filled| / |X|`` over the lost pixels.
+# The error is ``|X - filled| / |X|`` over the missing pixels.
 
 shown = np.arange(8) + 20
 figure, axes = plt.subplots(6, 8, figsize=(8.5, 6), layout="constrained")
-lines = {"true": rows, "with holes": holed, **filled}
+lines = {"true": rows, "observed": observed, **filled}
 for row, (name, values) in zip(axes, lines.items(), strict=True):
     for ax, sample in zip(row, shown, strict=True):
         ax.set_facecolor("tab:orange")

@@ -1,29 +1,32 @@
 """
-Samples that come after the fit
-===============================
+Embedding and clustering new samples
+====================================
 
-A spectral clustering has no place for tomorrow's images. A factorization has: ``transform`` embeds them with the parts that were found, and ``predict``
-gives them the clusters of the fit. Every new image is also joined by the graph to the training images most like it.
+Spectral clustering does not extend to new images. A factorization does: ``transform`` embeds them with the parts of the
+fit, and ``predict`` of ``TensorClustering`` assigns them to its clusters. The graph joins every new image to the most
+similar training images.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from gwntf import GWNTF
+from gwntf import TensorClustering
 from gwntf.datasets import load_digits_tensor
 from gwntf.evaluation import clustering_accuracy
 from gwntf.plots import principal_plane
 
 X, y = load_digits_tensor()
 train, new = X[:1200], X[1200:1500]
-model = GWNTF.for_clustering(10, random_state=0)
-labels = model.fit_predict(train)
-predicted = model.predict(new)
+clusterer = TensorClustering(10, random_state=0)
+labels = clusterer.fit_predict(train)
+predicted = clusterer.predict(new)
+model = clusterer.model_
 print(f"accuracy on the training images {clustering_accuracy(y[:1200], labels):.3f}")
-print(f"accuracy on the new ones        {clustering_accuracy(y[1200:1500], predicted):.3f}")
+print(f"accuracy on the new images      {clustering_accuracy(y[1200:1500], predicted):.3f}")
 
 # %%
-# Left: the embedding of the fit, coloured by cluster. Right: the new images in the same plane, embedded one by one, coloured by the cluster that they were given.
+# Left: the embedding of the training images, coloured by cluster. Right: the new images in the same plane, embedded one
+# by one and coloured by predicted cluster.
 
 points = principal_plane(np.concatenate([model.embedding_, model.transform(new)]))
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4), sharex=True, sharey=True, layout="constrained")

@@ -1,9 +1,10 @@
 """
-In a scikit-learn pipeline
-==========================
+Pipelines and grid search in scikit-learn
+=========================================
 
-Every factorization is a transformer, so that it can stand in a pipeline and its parameters can be searched for. Here parts are found without labels, and a linear
-classifier reads the digit from how much of each part there is. How many parts does it need, and does the loss matter?
+Every factorization is a transformer: it can be a step of a pipeline, and a grid search can choose its parameters. Here
+the parts are found without labels, and a linear classifier predicts the digit from the embedding. How many parts does it
+need, and does the loss matter?
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +20,8 @@ X, y = load_digits_tensor()
 rows, y = X[:600].reshape(600, -1), y[:600]
 
 # %%
-# ``sample_shape`` folds the rows of a table back into images, so that the pipeline sees ordinary rows. The cost of a mode is a parameter like any other.
+# ``sample_shape`` folds the rows of a matrix into images, so that the other steps of the pipeline receive rows. The costs
+# are parameters like any other.
 
 parts = GWNTF(sample_shape=(8, 8), graph_reg=0, max_iter=60, tol=0, random_state=0)
 pipeline = make_pipeline(parts, StandardScaler(), LogisticRegression(max_iter=2000))
@@ -31,7 +33,7 @@ search = GridSearchCV(pipeline, grid, cv=3).fit(rows, y)
 print(f"best: {search.best_params_}, accuracy {search.best_score_:.3f}")
 
 # %%
-# Accuracy on the folds that the fit has not seen.
+# Cross-validated accuracy.
 
 results = search.cv_results_
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
@@ -59,4 +61,4 @@ ax.grid(alpha=0.3)
 plt.show()
 
 # %%
-# The number of parts matters much more than the loss: the digits are centred already, and nothing has to move.
+# The number of parts matters much more than the loss, because the digits are centred.

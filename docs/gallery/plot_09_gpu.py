@@ -1,9 +1,10 @@
 """
-The same fit on a GPU
-=====================
+Fitting on a GPU
+================
 
-``device="cuda"`` runs the whole fit on a GPU, and a tensor on a GPU stays there. Where there is none, as perhaps on the machine that built this page, torch
-works on the CPU. All engines start from the same random numbers and take the same steps, so that their results can be compared.
+``device="cuda"`` runs the whole fit on a GPU, and a tensor on a GPU is not copied to the host. Without a GPU, as possibly
+on the machine that built this page, torch uses the CPU. All engines start from the same random numbers and perform the
+same iterations, so their results can be compared.
 """
 
 import matplotlib.pyplot as plt
@@ -32,7 +33,8 @@ double = GWNTF(device=device, dtype="float64", **settings).fit(torch.as_tensor(X
 print(type(single.embedding_).__name__, tuple(single.embedding_.shape), single.embedding_.device)
 
 # %%
-# Left: the objective of all three. Right: how far they are from the reference at each iteration. In float64 the engines differ by rounding alone.
+# Left: the objective of all three fits. Right: the relative difference from the reference at each iteration. In float64
+# the engines differ only by rounding.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 for name, model, style in (
@@ -44,8 +46,8 @@ for name, model, style in (
     if model is not reference:
         apart = np.abs(model.objective_curve_ / reference.objective_curve_ - 1)
         right.semilogy(np.maximum(apart, 1e-17), style, label=name, color="C1" if model is single else "C2")
-left.set(xlabel="iteration", ylabel="objective F", title="the same path")
-right.set(xlabel="iteration", ylabel="relative difference", title="from the reference")
+left.set(xlabel="iteration", ylabel="objective F", title="convergence")
+right.set(xlabel="iteration", ylabel="relative difference", title="difference from the reference")
 left.legend()
 right.legend()
 plt.show()
