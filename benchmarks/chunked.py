@@ -1,4 +1,4 @@
-"""Data larger than memory: a fit of a file by a process with less memory than the file, compared with a fit in memory."""
+"""Data larger than memory: a fit of a file with less memory than its size, compared with a fit of data in memory."""
 
 from __future__ import annotations
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Claim, Outcome, Timing, race
-from gwntf import GWNTF
-from gwntf import TransportOptions
+from gwntf import GWNTF, TransportOptions
 from gwntf.core import FloatArray
 
 SHAPE = (100_000, 2_000, 1_000)

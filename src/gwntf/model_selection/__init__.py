@@ -161,7 +161,7 @@ def _check_arguments(estimator: Any, ranks: Any, n_clusters: Any, n_seeds: Any) 
     if estimator.init != "random":
         given = repr(estimator.init) if isinstance(estimator.init, str) else "given factors"
         raise InputError("estimator", f"init={given}", "init='random', so that seeds make a difference")
-    if n_clusters is not None and not (isinstance(n_clusters, numbers.Integral) and n_clusters >= 1):
+    if n_clusters is not None and not (isinstance(n_clusters, numbers.Integral) and int(n_clusters) >= 1):
         raise InputError("n_clusters", repr(n_clusters), "a whole number of at least 1, or None")
     if not isinstance(n_seeds, numbers.Integral) or int(n_seeds) < 2:
         raise InputError("n_seeds", repr(n_seeds), "a whole number of at least 2")
