@@ -1,4 +1,4 @@
-"""Runs the commands of `command_line.md` and writes down what they print: `python docs/command_line.py`."""
+"""Run the commands of `command_line.md` and update their output in the page: `python docs/command_line.py`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -19,18 +20,18 @@ BLOCK = re.compile(r"^```\n(?:OUTPUT |\$ gwntf )([^\n]*)\n.*?^```$", re.M | re.S
 
 
 def commands(page: str) -> list[str]:
-    """Return the commands that the page shows with what they print."""
+    """Return the commands whose output the page shows."""
     return BLOCK.findall(page)
 
 
 def prepare(page: str) -> None:
-    """Run the Python code of the page, in the folder where we are."""
+    """Run the Python code of the page in the current folder."""
     code = page.split("```python\n")[1].split("```")[0]
     exec(compile(code, str(PAGE), "exec"), {})  # noqa: S102
 
 
 def output(command: str) -> str:
-    """Return what a command prints."""
+    """Return the output of a command."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         code = main(shlex.split(command))
@@ -40,25 +41,29 @@ def output(command: str) -> str:
 
 
 def rewrite() -> None:
-    """Write the page anew, and a picture of the report that it shows."""
+    """Update the page and its picture of the report."""
     page = PAGE.read_text()
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         prepare(page)
-        output("cluster digits -o warm.csv")  # compiles, which is no part of the times shown
+        output("cluster digits -o warm.csv")  # compiles, so that the times shown do not include it
         text = BLOCK.sub(lambda found: f"```\n$ gwntf {found[1]}\n{output(found[1])}\n```", page)
-        _photograph(Path(folder) / "clusters.html")
+        PAGE.write_text(text)
+        _take_screenshot(Path(folder) / "clusters.html")
         os.chdir(here)
-    PAGE.write_text(text)
 
 
-def _photograph(report: Path) -> None:
+def _take_screenshot(report: Path) -> None:
+    """Write a picture of the report; print a note where there is no browser."""
+    executable = shutil.which("chromium") or shutil.which("google-chrome")
+    if executable is None:
+        sys.stderr.write(f"{PICTURE} was not updated: install Chromium\n")
+        return
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
-        options = {"executable_path": "/usr/bin/chromium", "args": ["--no-sandbox", "--disable-gpu"]}
-        browser = play.chromium.launch(**options)
+        browser = play.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 900, "height": 1020})
         page.goto(report.as_uri())
         page.screenshot(path=PICTURE)
