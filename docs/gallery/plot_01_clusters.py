@@ -2,9 +2,9 @@
 Which images show the same thing?
 =================================
 
-Nine hundred handwritten digits, without their labels. ``TensorClustering`` builds a neighbour graph on the images, whose
-metric is selected without labels, fits a factorization with this graph, and assigns clusters from its embedding. It is
-compared with k-means on the pixels and on an NMF embedding.
+Nine hundred handwritten digits, without their labels. ``TensorClustering`` builds a neighbour graph on the images,
+whose metric is selected without labels, fits a factorization with this graph, and assigns clusters from its
+embedding. It is compared with k-means on the pixels and on an NMF embedding.
 """
 
 import matplotlib.pyplot as plt

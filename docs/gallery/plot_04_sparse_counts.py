@@ -2,8 +2,8 @@
 Topics in a sparse tensor of counts
 ===================================
 
-Who bought what, and when? A tensor of counts with three axes, users, products and hours, is almost empty: here about one
-entry in a hundred is not zero. It is passed as a sparse array and never converted to a dense one.
+Who bought what, and when? A tensor of counts with three axes, users, products and hours, is almost empty: here about
+one entry in a hundred is not zero. It is passed as a sparse array and never converted to a dense one.
 
 The hours are ordered, so ``"grid"`` is an appropriate cost for them: a purchase at nine is similar to one at ten. Users
 and products are not ordered and are not transported.

@@ -20,8 +20,8 @@ observed = np.where(hidden, np.nan, rows)
 
 # %%
 # A high rank with a small graph weight gives the best imputation (see the page on missing data): the graph shares
-# information between similar images. Missing pixels make the neighbours less reliable, so a second fit uses the graph of
-# the imputed images.
+# information between similar images. Missing pixels make the neighbours less reliable, so a second fit uses the graph
+# of the imputed images.
 
 graph = KNNGraph(8, weight="self-tuning")
 model = GWNTF(

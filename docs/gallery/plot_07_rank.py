@@ -22,7 +22,7 @@ for ax, rank in zip(axes, (3, 5), strict=True):
 plt.show()
 
 # %%
-# Solid lines are means over all pairs of fits, bands are one standard deviation. On the left fits agree up to the true
-# rank and no longer beyond it, where the error has stopped decreasing too. On the right ``best_rank`` is wrong: its rule
-# stops at the first decrease of the agreement, but fits agree again at five, where the error stops decreasing. Inspect the
-# curve, not only the number.
+# Solid lines are means over all pairs of fits, bands are one standard deviation. On the left fits agree up to the
+# true rank and no longer beyond it, where the error has stopped decreasing too. On the right ``best_rank`` is wrong:
+# its rule stops at the first decrease of the agreement, but fits agree again at five, where the error stops
+# decreasing. Inspect the curve, not only the number.

@@ -2,9 +2,9 @@
 Pipelines and grid search in scikit-learn
 =========================================
 
-Every factorization is a transformer: it can be a step of a pipeline, and a grid search can choose its parameters. Here
-the parts are found without labels, and a linear classifier predicts the digit from the embedding. How many parts does it
-need, and does the loss matter?
+Every factorization is a transformer: it can be a step of a pipeline, and a grid search can choose its parameters.
+Here the parts are found without labels, and a linear classifier predicts the digit from the embedding. How many parts
+does it need, and does the loss matter?
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ X, y = load_digits_tensor()
 rows, y = X[:600].reshape(600, -1), y[:600]
 
 # %%
-# ``sample_shape`` folds the rows of a matrix into images, so that the other steps of the pipeline receive rows. The costs
-# are parameters like any other.
+# ``sample_shape`` folds the rows of a matrix into images, so that the other steps of the pipeline receive rows. The
+# costs are parameters like any other.
 
 parts = GWNTF(sample_shape=(8, 8), graph_reg=0, max_iter=60, tol=0, random_state=0)
 pipeline = make_pipeline(parts, StandardScaler(), LogisticRegression(max_iter=2000))

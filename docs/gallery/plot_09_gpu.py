@@ -2,9 +2,9 @@
 Fitting on a GPU
 ================
 
-``device="cuda"`` runs the whole fit on a GPU, and a tensor on a GPU is not copied to the host. Without a GPU, as possibly
-on the machine that built this page, torch uses the CPU. All engines start from the same random numbers and perform the
-same iterations, so their results can be compared.
+``device="cuda"`` runs the whole fit on a GPU, and a tensor on a GPU is not copied to the host. Without a GPU, as
+possibly on the machine that built this page, torch uses the CPU. All engines start from the same random numbers and
+perform the same iterations, so their results can be compared.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 The effect of the entropy
 =========================
 
-``reg`` is the weight of the entropy in the transport. With a small weight mass moves only along the cheapest paths; with
-a large weight every position sends some of its mass to all others.
+``reg`` is the weight of the entropy in the transport. With a small weight mass moves only along the cheapest paths;
+with a large weight every position sends some of its mass to all others.
 """
 
 import matplotlib.pyplot as plt
@@ -31,6 +31,6 @@ plt.show()
 
 # %%
 # Grey: the data. Coloured: the three parts. With a small weight a part only has to be near the mass; its shape is not
-# determined by the data and is jagged. With a large weight the plans spread the mass over the axis, and the parts become
-# as wide as the plans. The default, one hundredth of the largest cost, is a good first value; where shapes matter, compare
-# several values.
+# determined by the data and is jagged. With a large weight the plans spread the mass over the axis, and the parts
+# become as wide as the plans. The default, one hundredth of the largest cost, is a good first value; where shapes
+# matter, compare several values.

@@ -2,10 +2,10 @@
 Out-of-core data: Dask clusters and mini-batches
 ================================================
 
-What if the data do not fit into memory, or arrive in batches? The same digits are fitted in three ways: as one array, as
-blocks on the workers of a Dask cluster, and as a stream of batches. The cluster gives the same model up to rounding. The
-stream gives a different model and needs fewer passes over the data, because the shared factors are updated with every
-batch: three epochs are about the work of 30 iterations on all data.
+What if the data do not fit into memory, or arrive in batches? The same digits are fitted in three ways: as one array,
+as blocks on the workers of a Dask cluster, and as a stream of batches. The cluster gives the same model up to
+rounding. The stream gives a different model and needs fewer passes over the data, because the shared factors are
+updated with every batch: three epochs are about the work of 30 iterations on all data.
 """
 
 import warnings
