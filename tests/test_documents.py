@@ -215,12 +215,12 @@ OWNED = {
 
 
 def sections(text):
-    """Split a page at its headings, and not at comments in code."""
+    """Split a page at its headings."""
     return re.split(r"\n(?=##)", text)
 
 
 def stale(text):
-    """Return names in a text that are gone, or that estimators do not have and whose owner its section does not name."""
+    """Return names that were removed, and those that only other classes have and that stand far from their names."""
     text = without_tables_of_results(text)
     found = [match[0] for pattern in REMOVED for match in re.finditer(pattern, text)]
     for name, owners in OWNED.items():
