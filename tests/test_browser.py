@@ -1,4 +1,4 @@
-"""The report in a real browser: nothing from outside, readable on a phone, hostile text harmless."""
+"""The reports in a browser: self-contained, legible on a phone, hostile text harmless."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def report(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model_report_path(tmp_path_factory):
-    """The page that `gwntf cluster` writes on a folder whose every name is hostile."""
+    """The report that `gwntf cluster` writes for a folder in which all names are hostile."""
     folder = tmp_path_factory.mktemp("model")
     rng = np.random.default_rng(0)
     names = [HOSTILE.replace("/", "\u2215"), "<b>bold & $x$", "quote\"'\x1b[31m", "\u65e5\u672c"]
@@ -127,7 +127,7 @@ def test_report_of_a_model_shows_hostile_names_as_text_and_fits_a_phone(browser,
     assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
 
 
-def test_words_of_a_table_are_whole_on_a_phone(browser, model_report_path, page):
+def test_words_of_a_table_are_not_broken_on_a_phone(browser, model_report_path, page):
     """The first column broke after every letter where the table was wider than the screen."""
     narrow = opened(browser, model_report_path)
     for shown in (narrow, page):
@@ -139,8 +139,8 @@ def test_words_of_a_table_are_whole_on_a_phone(browser, model_report_path, page)
             assert text <= 1.2 * first.evaluate(line)
 
 
-def test_letters_of_pictures_can_be_read_on_a_phone(browser, model_report_path):
-    """At least 64 pixels an inch, so that letters of 10 points have nine; wide pictures scroll by themselves."""
+def test_text_of_pictures_is_legible_on_a_phone(browser, model_report_path):
+    """At least 64 pixels per inch, so that letters of 10 points have nine pixels; wide pictures scroll."""
     page = opened(browser, model_report_path)
     for k in range(6):
         image = page.locator("img").nth(k)

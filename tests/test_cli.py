@@ -30,7 +30,7 @@ def digits():
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, digits):
+def data_folder(tmp_path_factory, digits):
     """Digits as a folder of images, as arrays, and a factorization and a clusterer of them."""
     folder = tmp_path_factory.mktemp("data")
     X, y = digits
@@ -66,9 +66,9 @@ def refused(capsys, *arguments):
 # --- fit, transform, report, info --------------------------------------------------------------------------
 
 
-def test_fitted_file_is_the_model_that_python_fits(place, capsys):
-    model = gwntf.load(place / "m.gwntf")
-    X = gwntf.read_data(place / "digits").X
+def test_fitted_file_is_the_model_that_python_fits(data_folder, capsys):
+    model = gwntf.load(data_folder / "m.gwntf")
+    X = gwntf.read_data(data_folder / "digits").X
     graph, transport = gwntf.KNNGraph(4), gwntf.TransportOptions(inner_iter=2)
     options = {"max_iter": 3, "engine": "numpy", "graph_reg": 0.5, "random_state": 0}
     ours = gwntf.GWNTF(4, graph=graph, transport=transport, **options)
@@ -78,20 +78,20 @@ def test_fitted_file_is_the_model_that_python_fits(place, capsys):
     assert (model.graph.n_neighbors, model.transport.inner_iter) == (4, 2)
 
 
-def test_clusters_in_files_are_those_that_python_finds(place, capsys):
-    clusterer = gwntf.load(place / "c.gwntf")
+def test_clusters_in_files_are_those_that_python_finds(data_folder, capsys):
+    clusterer = gwntf.load(data_folder / "c.gwntf")
     graph = gwntf.KNNGraph(4, metric="auto", weight="self-tuning")
     options = {"graph_reg": 100, "max_iter": 3, "engine": "numpy", "random_state": 0}
-    ours = gwntf.TensorClustering(4, graph=graph, **options).fit(gwntf.read_data(place / "digits").X)
+    ours = gwntf.TensorClustering(4, graph=graph, **options).fit(gwntf.read_data(data_folder / "digits").X)
     np.testing.assert_array_equal(clusterer.labels_, ours.labels_)
-    np.testing.assert_array_equal(np.load(place / "c.npy"), ours.labels_)
+    np.testing.assert_array_equal(np.load(data_folder / "c.npy"), ours.labels_)
     np.testing.assert_array_equal(clusterer.model_.embedding_, ours.model_.embedding_)
     assert clusterer.graph.get_params() == graph.get_params()
 
 
-def test_fit_prints_its_results_as_json(place, tmp_path, capsys):
+def test_fit_prints_its_results_as_json(data_folder, tmp_path, capsys):
     target = tmp_path / "nmf.gwntf"
-    data = ["fit", place / "digits.npz", "--labels", "y", "--method", "NMF", "--rank", "3"]
+    data = ["fit", data_folder / "digits.npz", "--labels", "y", "--method", "NMF", "--rank", "3"]
     document = run_json(capsys, *data, "-o", target, "--tol", "0", *FAST)
     assert document["data"]["shape"] == [80, 64]
     assert document["data"]["classes"] == 4
@@ -107,8 +107,8 @@ def test_fit_prints_its_results_as_json(place, tmp_path, capsys):
     assert gwntf.load(target).objective_ == document["model"]["objective"]
 
 
-def test_the_status_of_a_fit_is_printed_once(place, tmp_path, capsys):
-    command = ["fit", place / "digits", "--rank", "2", "-o", tmp_path / "m.gwntf", *FAST]
+def test_the_status_of_a_fit_is_printed_once(data_folder, tmp_path, capsys):
+    command = ["fit", data_folder / "digits", "--rank", "2", "-o", tmp_path / "m.gwntf", *FAST]
     assert main([*map(str, command)]) == 0
     captured = capsys.readouterr()
     assert "stopped after `max_iter`" in captured.out
@@ -135,12 +135,12 @@ def test_files_beyond_memory_are_read_block_by_block(tmp_path, capsys, monkeypat
 
 
 @pytest.mark.parametrize("ending", ["npy", "csv"])
-def test_transform_writes_what_transform_returns(ending, place, tmp_path, capsys):
+def test_transform_writes_what_transform_returns(ending, data_folder, tmp_path, capsys):
     target = tmp_path / f"e.{ending}"
-    document = run_json(capsys, "transform", place / "m.gwntf", place / "digits", "-o", target)
-    data = gwntf.read_data(place / "digits")
+    document = run_json(capsys, "transform", data_folder / "m.gwntf", data_folder / "digits", "-o", target)
+    data = gwntf.read_data(data_folder / "digits")
     with pytest.warns(UserWarning, match="far from converged"):
-        expected = gwntf.load(place / "m.gwntf").transform(data.X)
+        expected = gwntf.load(data_folder / "m.gwntf").transform(data.X)
     assert document["shape"] == list(expected.shape)
     if ending == "npy":
         np.testing.assert_array_equal(np.load(target), expected)
@@ -151,42 +151,42 @@ def test_transform_writes_what_transform_returns(ending, place, tmp_path, capsys
     np.testing.assert_array_equal([[float(x) for x in row[1:]] for row in rows[1:]], expected)
 
 
-def test_transform_folds_and_resizes_to_the_shape_of_the_fit(place, tmp_path, capsys, digits):
+def test_transform_folds_and_resizes_to_the_shape_of_the_fit(data_folder, tmp_path, capsys, digits):
     for name in ("digits", "digits.npz"):
-        run_json(capsys, "transform", place / "m.gwntf", place / name, "-o", tmp_path / f"{name}.npy")
+        run_json(capsys, "transform", data_folder / "m.gwntf", data_folder / name, "-o", tmp_path / f"{name}.npy")
     by_class = np.argsort(digits[1], kind="stable")
     images, rows = (np.load(tmp_path / f"{name}.npy") for name in ("digits", "digits.npz"))
     np.testing.assert_allclose(images, rows[by_class] * 255 / 16, rtol=0.1, atol=0.02 * images.max())
     large = tmp_path / "large"
     large.mkdir()
     Image.fromarray(np.kron(digits[0][0] / 16 * 255, np.ones((3, 3))).astype(np.uint8)).save(large / "a.png")
-    run_json(capsys, "transform", place / "m.gwntf", large, "-o", tmp_path / "one.npy")
+    run_json(capsys, "transform", data_folder / "m.gwntf", large, "-o", tmp_path / "one.npy")
     one = np.load(tmp_path / "one.npy")[0]
     np.testing.assert_allclose(one / one.sum(), rows[0] / rows[0].sum(), atol=0.02)
 
 
-def test_transform_predicts_clusters(place, tmp_path, capsys):
-    command = ["transform", place / "c.gwntf", place / "digits", "--predict", "-o", tmp_path / "p.npy"]
+def test_transform_predicts_clusters(data_folder, tmp_path, capsys):
+    command = ["transform", data_folder / "c.gwntf", data_folder / "digits", "--predict", "-o", tmp_path / "p.npy"]
     document = run_json(capsys, *command)
-    data = gwntf.read_data(place / "digits")
-    expected = gwntf.load(place / "c.gwntf").predict(data.X)
+    data = gwntf.read_data(data_folder / "digits")
+    expected = gwntf.load(data_folder / "c.gwntf").predict(data.X)
     np.testing.assert_array_equal(np.load(tmp_path / "p.npy"), expected)
     assert document["scores"] == clustering_scores(data.labels, expected)
 
 
-def test_transform_with_a_clusterer_embeds_with_its_model(place, tmp_path, capsys):
-    run_json(capsys, "transform", place / "c.gwntf", place / "digits", "-o", tmp_path / "e.npy")
-    expected = gwntf.load(place / "c.gwntf").model_.transform(gwntf.read_data(place / "digits").X)
+def test_transform_with_a_clusterer_embeds_with_its_model(data_folder, tmp_path, capsys):
+    run_json(capsys, "transform", data_folder / "c.gwntf", data_folder / "digits", "-o", tmp_path / "e.npy")
+    expected = gwntf.load(data_folder / "c.gwntf").model_.transform(gwntf.read_data(data_folder / "digits").X)
     np.testing.assert_array_equal(np.load(tmp_path / "e.npy"), expected)
 
 
-def test_report_is_one_page_with_all_sections(place, tmp_path, capsys):
+def test_report_is_one_page_with_all_sections(data_folder, tmp_path, capsys):
     target = tmp_path / "r.html"
-    run_json(capsys, "report", place / "c.gwntf", "-o", target)
+    run_json(capsys, "report", data_folder / "c.gwntf", "-o", target)
     bare = target.read_text()
-    nmf = ["fit", place / "digits", "--method", "NMF", "--rank", "6", "--max-iter", "40"]
+    nmf = ["fit", data_folder / "digits", "--method", "NMF", "--rank", "6", "--max-iter", "40"]
     run_json(capsys, *nmf, "-o", tmp_path / "nmf.gwntf", "--engine", "numpy", "-q")
-    run_json(capsys, "report", tmp_path / "nmf.gwntf", "--data", place / "digits", "-o", target)
+    run_json(capsys, "report", tmp_path / "nmf.gwntf", "--data", data_folder / "digits", "-o", target)
     full = target.read_text()
     for heading in ("Clusters", "Components", "Embedding", "Objective", "Settings"):
         assert f"<h2>{heading}</h2>" in bare
@@ -197,13 +197,13 @@ def test_report_is_one_page_with_all_sections(place, tmp_path, capsys):
     assert "http" not in full.replace("http-equiv", "")
 
 
-def test_info_on_data_and_on_models(place, capsys):
-    document = run_json(capsys, "info", place / "digits.npz")
-    X = np.load(place / "digits.npz")["X"]
+def test_info_on_data_and_on_models(data_folder, capsys):
+    document = run_json(capsys, "info", data_folder / "digits.npz")
+    X = np.load(data_folder / "digits.npz")["X"]
     assert document["data"]["zeros"] == int((X == 0).sum())
     assert (document["data"]["smallest"], document["data"]["largest"]) == (X.min(), X.max())
-    assert run_json(capsys, "info", place / "m.gwntf")["model"]["rank"] == 4
-    assert main(["info", str(place / "m.gwntf")]) == 0
+    assert run_json(capsys, "info", data_folder / "m.gwntf")["model"]["rank"] == 4
+    assert main(["info", str(data_folder / "m.gwntf")]) == 0
     printed = capsys.readouterr().out
     assert "GWNTF of rank 4, float64" in printed
     assert "fitted to 80 samples of 8x8" in printed
@@ -212,13 +212,13 @@ def test_info_on_data_and_on_models(place, capsys):
     assert "clusters" not in printed
 
 
-def test_info_on_a_clusterer_describes_its_clusters_and_its_model(place, capsys):
-    clusterer = gwntf.load(place / "c.gwntf")
-    facts = run_json(capsys, "info", place / "c.gwntf")["model"]
+def test_info_on_a_clusterer_describes_its_clusters_and_its_model(data_folder, capsys):
+    clusterer = gwntf.load(data_folder / "c.gwntf")
+    facts = run_json(capsys, "info", data_folder / "c.gwntf")["model"]
     assert (facts["method"], facts["clusters"], facts["rank"]) == ("TensorClustering", 4, 12)
     assert facts["reconstruction_error"] == clusterer.model_.reconstruction_err_
     assert facts["parameters"]["graph_reg"] == 100
-    assert main(["info", str(place / "c.gwntf")]) == 0
+    assert main(["info", str(data_folder / "c.gwntf")]) == 0
     printed = capsys.readouterr().out
     sizes = np.bincount(clusterer.labels_)
     metric = clusterer.graph_metric_
@@ -238,12 +238,12 @@ def test_info_names_entries_that_no_method_accepts(tmp_path, capsys):
 # --- cluster -----------------------------------------------------------------------------------------------
 
 
-def test_a_folder_of_images_is_clustered_by_one_command(place, tmp_path, capsys, digits):
+def test_a_folder_of_images_is_clustered_by_one_command(data_folder, tmp_path, capsys, digits):
     target = tmp_path / "clusters.csv"
     extra = ["--model", tmp_path / "c.gwntf", "--report", tmp_path / "c.html", "--engine", "numpy", "-q"]
-    document = run_json(capsys, "cluster", place / "digits", "-o", target, *extra)
+    document = run_json(capsys, "cluster", data_folder / "digits", "-o", target, *extra)
     rows = list(csv.DictReader(target.read_text().splitlines()))
-    assert [row["sample"] for row in rows] == list(gwntf.read_data(place / "digits").names)
+    assert [row["sample"] for row in rows] == list(gwntf.read_data(data_folder / "digits").names)
     assert document["scores"]["ACC"] > 0.9
     assert sum(document["sizes"]) == 80
     found = [int(row["cluster"]) for row in rows]
@@ -251,8 +251,8 @@ def test_a_folder_of_images_is_clustered_by_one_command(place, tmp_path, capsys,
     assert "Compared with the known classes" in (tmp_path / "c.html").read_text()
 
 
-def test_the_number_of_clusters_is_required_where_no_classes_are_known(place, tmp_path, capsys):
-    message = refused(capsys, "cluster", place / "digits.npz", "-o", tmp_path / "c.csv")
+def test_the_number_of_clusters_is_required_where_no_classes_are_known(data_folder, tmp_path, capsys):
+    message = refused(capsys, "cluster", data_folder / "digits.npz", "-o", tmp_path / "c.csv")
     assert "clusters: got nothing; expected --clusters K" in message
     assert not (tmp_path / "c.csv").exists()
 
@@ -316,16 +316,16 @@ DRY_RUNS = {
 
 
 @pytest.mark.parametrize(("command", "iterations"), DRY_RUNS.values(), ids=DRY_RUNS)
-def test_dry_run_estimates_and_writes_nothing(command, iterations, place, capsys):
-    before = sorted(place.rglob("*"))
-    options = ["--dry-run", "--engine", "numpy", "--checkpoint", place / "run.ckpt"]
+def test_dry_run_estimates_and_writes_nothing(command, iterations, data_folder, capsys):
+    before = sorted(data_folder.rglob("*"))
+    options = ["--dry-run", "--engine", "numpy", "--checkpoint", data_folder / "run.ckpt"]
     options = options[:3] if "MiniBatchGWNTF" in command else options  # which has no checkpoints
-    plan = run_json(capsys, *command, place / "digits", *options)["plan"]
+    plan = run_json(capsys, *command, data_folder / "digits", *options)["plan"]
     assert plan["most_iterations"] == iterations
     assert plan["tried_samples"] == 80
     assert plan["expected_seconds"] >= plan["seconds_per_iteration_tried"] * plan["most_iterations"] > 0
     assert plan["expected_bytes"] > 80 * 64 * 8
-    assert sorted(place.rglob("*")) == before
+    assert sorted(data_folder.rglob("*")) == before
 
 
 def test_dry_run_on_a_part_grows_with_the_samples(tmp_path, capsys, monkeypatch):
@@ -340,11 +340,11 @@ def test_dry_run_on_a_part_grows_with_the_samples(tmp_path, capsys, monkeypatch)
     assert run_json(capsys, *data, "--costs", "cosine,grid")["plan"]["grows_quadratically"]
 
 
-# --- what is refused ---------------------------------------------------------------------------------------
+# --- refused input ---------------------------------------------------------------------------------------
 
 
-def test_refusals_come_before_any_work_and_name_the_remedy(place, tmp_path, capsys):
-    data, model = place / "digits.npz", place / "m.gwntf"
+def test_bad_input_is_refused_with_advice_and_writes_nothing(data_folder, tmp_path, capsys):
+    data, model = data_folder / "digits.npz", data_folder / "m.gwntf"
     np.save(tmp_path / "nan.npy", [[1.0, np.nan], [2.0, 3.0]])
     np.save(tmp_path / "negative.npy", [[1.0, -2.0], [2.0, 3.0]])
     np.save(tmp_path / "vector.npy", np.ones(4))
@@ -366,6 +366,10 @@ def test_refusals_come_before_any_work_and_name_the_remedy(place, tmp_path, caps
         (["fit", data, "--method", "NMF", "--inner-iter", "3", "-o", out], "--inner-iter: got 3; expected no value"),
         (["fit", data, "--checkpoint", tmp_path / "no" / "c", "-o", out], "checkpoint: got "),
         (["cluster", data, "-k", "4", "--checkpoint", tmp_path], "checkpoint: got "),
+        (
+            ["fit", data, "--method", "MiniBatchGWNTF", "--checkpoint", tmp_path / "c", "-o", out],
+            "MiniBatchGWNTF has no checkpoints",
+        ),
         (["cluster", data, "-k", "81"], "n_clusters"),
         (["transform", model, data, "--predict", "-o", tmp_path / "e.npy"], "m.gwntf: got a GWNTF model, which has no"),
         (["fit", data, "--method", "NMF", "--init", "graph", "-o", out], "'init' parameter of NMF"),
@@ -385,7 +389,7 @@ def test_refusals_come_before_any_work_and_name_the_remedy(place, tmp_path, caps
     assert not out.exists()
 
 
-def test_wrong_command_lines_exit_with_two(capsys):
+def test_invalid_command_lines_exit_with_two(capsys):
     for arguments in (
         [],
         ["fit"],
@@ -412,33 +416,51 @@ def test_errors_are_json_for_scripts(tmp_path, capsys):
     assert "does not exist" in document["error"]
 
 
-def test_interruption_leaves_no_file_and_exits_with_130(place, tmp_path, capsys, monkeypatch):
+def test_interruption_leaves_no_file_and_exits_with_130(data_folder, tmp_path, capsys, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("gwntf.cli.commands.fit_estimator", interrupt)
-    assert main(["fit", str(place / "digits.npz"), "-o", str(tmp_path / "m.gwntf")]) == 130
+    assert main(["fit", str(data_folder / "digits.npz"), "-o", str(tmp_path / "m.gwntf")]) == 130
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interrupted_fit_resumes_from_its_checkpoint(place, tmp_path, capsys):
+def test_an_interrupted_fit_resumes_from_its_checkpoint(data_folder, tmp_path, capsys):
     def interrupt(iteration):
         if iteration.iteration == 3:
             raise KeyboardInterrupt
 
-    X = gwntf.read_data(place / "digits").X
+    X = gwntf.read_data(data_folder / "digits").X
     options = {"max_iter": 6, "tol": 0.0, "engine": "numpy", "random_state": 0}
-    whole = gwntf.GWNTF(3, **options).fit(X)
+    complete = gwntf.GWNTF(3, **options).fit(X)
     checkpoint = gwntf.Checkpoint(tmp_path / "c.ckpt", iterations=1)
     with pytest.raises(KeyboardInterrupt):
         gwntf.GWNTF(3, **options, callbacks=[checkpoint, interrupt]).fit(X)
     assert (tmp_path / "c.ckpt").exists()
-    command = ["fit", str(place / "digits"), "--rank", "3", "-o", str(tmp_path / "m.gwntf"), "--tol", "0"]
+    command = ["fit", str(data_folder / "digits"), "--rank", "3", "-o", str(tmp_path / "m.gwntf"), "--tol", "0"]
     more = ["--max-iter", "6", "--engine", "numpy", "--checkpoint", str(tmp_path / "c.ckpt")]
     assert main([*command, *more]) == 0
     assert "4/6" in capsys.readouterr().err  # two of six were done before
-    np.testing.assert_array_equal(gwntf.load(tmp_path / "m.gwntf").embedding_, whole.embedding_)
+    np.testing.assert_array_equal(gwntf.load(tmp_path / "m.gwntf").embedding_, complete.embedding_)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.gwntf"]
+
+
+def test_an_interrupted_clustering_resumes_from_its_checkpoint(data_folder, tmp_path, capsys):
+    def interrupt(iteration):
+        if iteration.iteration == 3:
+            raise KeyboardInterrupt
+
+    X, target = gwntf.read_data(data_folder / "digits").X, tmp_path / "c.ckpt"
+    options = {"max_iter": 6, "engine": "numpy", "random_state": 0}
+    complete = gwntf.TensorClustering(4, **options).fit(X)
+    callbacks = [gwntf.Checkpoint(target, iterations=1), interrupt]
+    with pytest.raises(KeyboardInterrupt):
+        gwntf.TensorClustering(4, **options, callbacks=callbacks).fit(X)
+    command = ["cluster", str(data_folder / "digits"), "--max-iter", "6", "--engine", "numpy"]
+    assert main([*command, "--checkpoint", str(target), "-o", str(tmp_path / "c.npy")]) == 0
+    assert "4/6" in capsys.readouterr().err  # two of six were done before
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), complete.labels_)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.npy"]
 
 
 # --- help, completion, output ------------------------------------------------------------------------------
@@ -489,8 +511,8 @@ def test_values_from_and_to_text():
     assert to_json({"a": (np.float32(1), float("nan")), 2: np.arange(2)}) == {"a": [1.0, None], "2": [0, 1]}
 
 
-def test_in_a_process_of_its_own_json_is_alone_on_standard_output(place, tmp_path):
-    command = [sys.executable, "-m", "gwntf", "fit", place / "digits", "--rank", "2", "--json"]
+def test_in_a_separate_process_standard_output_is_only_json(data_folder, tmp_path):
+    command = [sys.executable, "-m", "gwntf", "fit", data_folder / "digits", "--rank", "2", "--json"]
     command += ["-o", tmp_path / "m.gwntf", "--max-iter", "2", "--engine", "numpy"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["model"]["iterations"] == 2

@@ -21,7 +21,7 @@ def model():
     return GWNTF(4, max_iter=3, tol=0, random_state=0).fit(np.random.default_rng(0).random((12, 5, 6)))
 
 
-def test_a_file_appears_whole(tmp_path):
+def test_a_file_is_written_atomically(tmp_path):
     target = tmp_path / "file.txt"
     with atomic_path(target) as path:
         path.write_text("new")
@@ -47,7 +47,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file.txt"]
 
 
-def test_what_killed_processes_left_beside_a_file_is_removed_and_nothing_else(tmp_path):
+def test_only_temporary_files_of_killed_processes_are_removed(tmp_path):
     kept = ["run.ckpt", ".run.ckpt.0123456789ab.txt", ".other.ckpt.0123456789ab.ckpt", ".run.ckpt.mine.ckpt"]
     for name in [*kept, ".run.ckpt.0123456789ab.ckpt"]:
         (tmp_path / name).write_text("")
@@ -103,7 +103,7 @@ def test_demo_without_matplotlib_says_what_to_install(tmp_path, capsys, monkeypa
     assert "pip install 'gwntf[plots]'" in capsys.readouterr().err
 
 
-def test_command_line_errors_are_told_not_raised(tmp_path, capsys):
+def test_command_line_errors_are_printed_not_raised(tmp_path, capsys):
     blocked = tmp_path / "file"
     blocked.write_text("")
     assert main(["demo", "-o", str(blocked / "out")]) == 1

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gwntf.core import GwntfError, InputError
-from gwntf.estimators import TensorClustering, TransportOptions
+from gwntf.estimators import MiniBatchGWNTF, TensorClustering, TransportOptions
 from gwntf.estimators.base import check_parameters, checkpoint_of
 from gwntf.estimators.files import KNOWN
 from gwntf.geometry import KNNGraph
@@ -69,7 +69,7 @@ def _build(estimator: Any, options: Any) -> Any:
     for parameter, fields in nested.items():
         base = _default_graph(estimator) if parameter == "graph" else TransportOptions()
         estimator.set_params(**{parameter: base.set_params(**fields)})
-    estimator.set_params(callbacks=_callbacks(options))
+    estimator.set_params(callbacks=_callbacks(estimator, options))
     try:
         check_parameters(estimator)
     except ValueError as error:
@@ -86,8 +86,10 @@ def _default_graph(estimator: Any) -> KNNGraph:
     return KNNGraph()
 
 
-def _callbacks(options: Any) -> list[Any] | None:
+def _callbacks(estimator: Any, options: Any) -> list[Any] | None:
     callbacks: list[Any] = [] if options.quiet else [ProgressBar()]
     if options.checkpoint is not None:
+        if isinstance(estimator, MiniBatchGWNTF):
+            raise InputError("--checkpoint", str(options.checkpoint), "no value: MiniBatchGWNTF has no checkpoints")
         callbacks.append(Checkpoint(options.checkpoint))
     return callbacks or None

@@ -1,4 +1,4 @@
-"""The grammar of the command line: every command with its options, help and examples."""
+"""The parser of the command line: every command with its options, help and examples."""
 
 import argparse
 import math
@@ -125,17 +125,30 @@ def build_parser() -> argparse.ArgumentParser:
     add = _add_command(commands, "cluster", run_cluster, data_options(), model_options(), run_options())
     add("data", type=Path, metavar="DATA", help=_DATA)
     add("-o", "--output", type=Path, metavar="FILE", help="cluster of every sample, .csv or .npy")
-    add("-k", "--clusters", dest="n_clusters", type=whole(1), metavar="K", help="default: the number of known classes")
+    add(
+        "-k",
+        "--clusters",
+        dest="n_clusters",
+        type=at_least(1),
+        metavar="K",
+        help="default: the number of known classes",
+    )
     add("--model", type=Path, metavar="FILE", help="also save the fitted TensorClustering, .gwntf")
     add("--report", type=Path, metavar="FILE", help="also write a report of the clusters, .html")
-    add("--rank", dest="n_components", type=whole(1), metavar="R", help="components (default: three for each cluster)")
+    add(
+        "--rank",
+        dest="n_components",
+        type=at_least(1),
+        metavar="R",
+        help="components (default: three for each cluster)",
+    )
 
     options = (data_options(), model_options(), factorization_options(), run_options())
     add = _add_command(commands, "fit", run_fit, *options)
     add("data", type=Path, metavar="DATA", help=_DATA)
     add("-o", "--output", type=Path, metavar="FILE", help="model file to write, .gwntf")
     add("--method", choices=METHODS, default="GWNTF", help="factorization (default: %(default)s)")
-    add("--rank", dest="n_components", type=whole(1), metavar="R", help="number of components")
+    add("--rank", dest="n_components", type=at_least(1), metavar="R", help="number of components")
 
     add = _add_command(commands, "transform", run_transform, data_options())
     add("model", type=Path, metavar="MODEL", help="model file, .gwntf")
@@ -157,11 +170,11 @@ def build_parser() -> argparse.ArgumentParser:
     add = _add_command(commands, "reproduce", run_reproduce)
     tables = f"one of {', '.join(known_tables())}, or a path to a TOML file; before any --methods"
     add("tables", nargs="+", metavar="TABLE", help=tables)
-    add("--runs", type=whole(1), metavar="N", help="runs per method (default: the number in the table)")
+    add("--runs", type=at_least(1), metavar="N", help="runs per method (default: the number in the table)")
     add("--methods", nargs="+", metavar="METHOD", help="only these methods of the table")
     add("--engine", choices=BACKENDS, help="library for the computations")
     add("--device", help='device of the engine "torch": cpu, cuda or cuda:N')
-    add("--jobs", type=whole(1), metavar="N", help="parallel runs (default: one per core)")
+    add("--jobs", type=at_least(1), metavar="N", help="parallel runs (default: one per core)")
     add("-o", "--output", type=Path, metavar="FOLDER", default=Path("reproduction"), help=_FOLDER)
 
     add = _add_command(commands, "completion", partial(_run_completion, parser))
@@ -201,7 +214,7 @@ def _run_completion(parser: argparse.ArgumentParser, options: Any, _: Output) ->
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
-def whole(minimum: int) -> Callable[[str], int]:
+def at_least(minimum: int) -> Callable[[str], int]:
     """Return a parser of whole numbers of at least `minimum`."""
 
     def parse(text: str) -> int:
@@ -212,7 +225,7 @@ def whole(minimum: int) -> Callable[[str], int]:
     return parse
 
 
-def number(text: str) -> float:
+def nonnegative(text: str) -> float:
     """Parse a finite number of at least 0."""
     try:
         value = float(text)
@@ -274,11 +287,11 @@ def model_options() -> argparse.ArgumentParser:
     add = parser.add_argument_group(_MODEL).add_argument
     names = "ground cost of every axis, samples first: grid, grid2, cosine, euclidean or none"
     add("--costs", type=costs, metavar="C,C,...", help=names)
-    add("--graph-reg", type=number, metavar="MU", help="weight of the graph on the samples")
-    add("--neighbors", type=whole(1), metavar="P", help="number of neighbours of every sample in the graph")
+    add("--graph-reg", type=nonnegative, metavar="MU", help="weight of the graph on the samples")
+    add("--neighbors", type=at_least(1), metavar="P", help="number of neighbours of every sample in the graph")
     add("--graph-metric", choices=[*GRAPH_METRICS, "auto"], help="which samples are neighbours")
     add("--graph-weight", choices=GRAPH_WEIGHTS, help="weights of the edges")
-    add("--max-iter", type=whole(1), metavar="N", help="maximum number of iterations")
+    add("--max-iter", type=at_least(1), metavar="N", help="maximum number of iterations")
     add("--missing", choices=["error", "ignore"], help="what to do with NaN (default: error)")
     return parser
 
@@ -287,10 +300,10 @@ def factorization_options() -> argparse.ArgumentParser:
     """Return the options for parameters that only factorizations have."""
     parser = argparse.ArgumentParser(add_help=False)
     add = parser.add_argument_group("factorization").add_argument
-    add("--reg", type=number, metavar="E", help="weight of the entropy")
-    add("--inner-iter", type=whole(1), metavar="N", help="steps of the sample factor for each transport")
-    add("--tol", type=number, metavar="T", help="relative decrease of the objective at which the fit stops")
-    add("--n-init", type=whole(1), metavar="N", help="number of random starts; the best one is kept")
+    add("--reg", type=nonnegative, metavar="E", help="weight of the entropy")
+    add("--inner-iter", type=at_least(1), metavar="N", help="steps of the sample factor for each transport")
+    add("--tol", type=nonnegative, metavar="T", help="relative decrease of the objective at which the fit stops")
+    add("--n-init", type=at_least(1), metavar="N", help="number of random starts; the best one is kept")
     add("--init", choices=["random", "nndsvd", "graph"], help="initial factors")
     add("--sample-norm", choices=["l2", "l1", "none"], help="norm by which every sample is divided")
     return parser
@@ -305,7 +318,7 @@ def run_options() -> argparse.ArgumentParser:
     add("--engine", choices=BACKENDS, help=f"{engines} (default: auto)")
     add("--device", help='device of the engine "torch": cpu, cuda or cuda:N')
     add("--dtype", choices=["float32", "float64"], help="number type of the computations")
-    add("--seed", dest="random_state", type=whole(0), default=0, metavar="N", help="random seed (default 0)")
+    add("--seed", dest="random_state", type=at_least(0), default=0, metavar="N", help="random seed (default 0)")
     resume = "file for the state of the fit; the same command resumes from it after an interruption"
     add("--checkpoint", type=Path, metavar="FILE", help=resume)
     add("--dry-run", action="store_true", help="estimate memory and time; write nothing")

@@ -26,7 +26,7 @@ def run_reproduce(options: Any, _: Any) -> None:
     tables = [load_table(find_table(name)).only(options.methods) for name in options.tables]
     if len({table.name for table in tables}) < len(tables):
         given = ", ".join(options.tables)
-        raise InputError("tables", given, "files of different names: each writes files of its own name")
+        raise InputError("tables", given, "tables of different names, because output files are named after them")
     cache, where = options.output / "cache", {"engine": options.engine, "device": options.device}
     for table in tables:
         summary = run_and_print(table, cache, runs=options.runs, jobs=options.jobs, **where)
@@ -44,7 +44,7 @@ def run_reproduce(options: Any, _: Any) -> None:
 
 
 def run_demo(options: Any, _: Any) -> None:
-    """Run the table of the digits, and draw the model of one of its rows."""
+    """Run the table of the digits, and draw the model of one of its methods."""
     require_matplotlib()
     options.output.mkdir(parents=True, exist_ok=True)
     table = load_table(find_table("digits"))

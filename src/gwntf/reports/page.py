@@ -32,7 +32,7 @@ pre { overflow-x: auto; background: #f5f5f8; padding: .6rem; font-size: .85rem; 
 
 
 _CODE = re.compile(r"`([^`<>]+)`")
-_PIXELS_PER_INCH = 64  # least size of pictures, so that their letters can be read; a narrow screen scrolls them
+_PIXELS_PER_INCH = 64  # minimum size of pictures, so that their text is legible; on a narrow screen they scroll
 
 
 def page(title: str, sections: Sequence[str]) -> str:
@@ -61,7 +61,7 @@ def preformatted(text: str) -> str:
 
 
 def html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table that scrolls sideways; `head` is text, each cell a whole HTML ``td`` element."""
+    """Return a table that scrolls horizontally; `head` is text, each cell a complete HTML ``td`` element."""
     header = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
     body = "\n".join("<tr>" + "".join(cells) + "</tr>" for cells in rows)
     table = f"<table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
@@ -83,7 +83,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def picture(figure: Any, caption: str) -> str:
-    """Return a matplotlib figure as part of the file; the caption is also its description for screen readers."""
+    """Return an embedded matplotlib figure; the caption is also its description for screen readers."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110)
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
@@ -94,5 +94,5 @@ def picture(figure: Any, caption: str) -> str:
 
 
 def pair(*figures: str) -> str:
-    """Return figures side by side, or below each other where the screen is narrow."""
+    """Return figures side by side, or one below the other on a narrow screen."""
     return f'<div class="pair">{"".join(figures)}</div>'

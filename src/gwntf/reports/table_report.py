@@ -1,4 +1,4 @@
-"""The report of a table: scores beside the published ones, charts, and a model of every method."""
+"""The report of a table: scores with the published ones, charts, and a model of every method."""
 
 import json
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def table_report(summary: TableSummary, pictures: Pictures) -> str:
         sections.append(section("Scores during the fit", curves))
     if pictures:
         sections.append(section("Objective", picture(_objectives(pictures), _OBJECTIVES)))
-        sections.append(section("Inside the methods", *[_inside(name, pictures[name]) for name in pictures]))
+        sections.append(section("Models of the methods", *[_inside(name, pictures[name]) for name in pictures]))
     methods = {method.name: dict(method.params) for method in summary.table.methods}
     settings = preformatted(json.dumps(methods, indent=1, sort_keys=True))
     versions = preformatted("\n".join(f"{name} {value}" for name, value in summary.environment.items()))
@@ -43,7 +43,7 @@ def table_report(summary: TableSummary, pictures: Pictures) -> str:
 
 
 def summary_chart(summary: TableSummary) -> Any:
-    """Return a figure of the table: scores during the fit where there are any, else bars."""
+    """Return a figure of the table: scores during the fit if there are any, otherwise bars."""
     draw = _score_curves if summary.on_the_way else _bars
     figure = draw(new_figure(10, 6.5), summary)
     figure.suptitle(summary.table.title.replace("$", "\\$"))
@@ -51,12 +51,12 @@ def summary_chart(summary: TableSummary) -> Any:
 
 
 _LEGEND = (
-    "Mean and standard deviation of a run; below it the published score and the difference from it. The best "
-    "mean of each column is marked."
+    "Mean and standard deviation over the runs; below it the published score and the difference from it. The best "
+    "mean of each column is highlighted."
 )
-_BARS = "Means (bars), standard deviation of a run (whiskers) and the published score (red lines)."
+_BARS = "Means (bars), standard deviations over the runs (error bars) and published scores (red lines)."
 _SCORE_CURVES = "Scores of the embedding by outer iteration, means over the runs."
-_OBJECTIVES = "Objective of the first run, as a share of its value at the start."
+_OBJECTIVES = "Objective of the first run, relative to its value at the start."
 
 
 def _scores(summary: TableSummary) -> str:
@@ -116,5 +116,5 @@ def _inside(name: str, arrays: Mapping[str, Any]) -> str:
     right = figure.add_subplot(grid[:, 1])
     plot_embedding(arrays["embedding"], arrays["labels"], projection=flatten_embedding, ax=right)
     right.set_title("embedding (t-SNE), coloured by class")
-    caption = f"{name}, first run: up to 40 components, ten samples above their reconstructions, the embedding."
+    caption = f"{name}, first run: up to 40 components, samples with their reconstructions, and the embedding."
     return picture(figure, caption)
