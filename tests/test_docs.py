@@ -37,12 +37,12 @@ def test_reproduction_page_shows_the_committed_table(name):
 @pytest.mark.parametrize("name", ["coil20", "pie_pose27", "digits"])
 def test_clustering_page_shows_the_committed_table(name):
     table = (ROOT / "paper" / "results" / f"clustering_{name}.md").read_text().split("\n\n")[2].strip()
-    assert "GWNTF.for_clustering" in table
+    assert "TensorClustering" in table
     assert table in (ROOT / "docs" / "clustering.md").read_text()
     content = results(f"clustering_{name}")
     assert content["runs"] == 50
     ours, theirs = (
-        content["methods"][method]["scores"] for method in ("GWNTF.for_clustering", "spectral clustering, auto")
+        content["methods"][method]["scores"] for method in ("TensorClustering", "spectral clustering, auto")
     )
     assert all(ours[score]["mean"] >= theirs[score]["mean"] for score in SCORES)
 
@@ -108,7 +108,7 @@ def test_readme_shows_the_committed_figures_of_the_preset():
     rows = {
         "spectral clustering, cosine graph": "spectral clustering, cosine",
         "spectral clustering, same graph": "spectral clustering, auto",
-        "`GWNTF.for_clustering`": "GWNTF.for_clustering",
+        "`TensorClustering`": "TensorClustering",
     }
     text = (ROOT / "README.md").read_text()
     tables = [results(f"clustering_{name}")["methods"] for name in ("coil20", "pie_pose27", "digits")]
@@ -119,10 +119,26 @@ def test_readme_shows_the_committed_figures_of_the_preset():
         assert figures == pytest.approx(expected, abs=0.051)
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("path", PAGES)
 def test_links_lead_somewhere(path):
     links = re.findall(r"\]\(([^)#]+)\)", path.read_text())
     missing = [link for link in links if not link.startswith("http") and not (path.parent / link).exists()]
+    assert missing == []
+
+
+def anchors(path):
+    """Return the anchors of the headings of a page, as GitHub and the site make them."""
+    headings = re.findall(r"^#{1,6} (.*)$", re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_links_to_headings_lead_to_headings(path):
+    links = re.findall(r"\]\(([^)#\s]*\.md)?#([^)]+)\)", path.read_text())
+    missing = [link for link in links if link[1] not in anchors(path.parent / link[0] if link[0] else path)]
     assert missing == []
 
 
@@ -192,8 +208,8 @@ def test_new_samples_page_shows_the_committed_scores():
         tied, plain, nmf = (
             sum(methods[name]["acc"])
             for name in (
-                "GWNTF.for_clustering",
-                "GWNTF.for_clustering, graph not extended",
+                "TensorClustering",
+                "TensorClustering, graph not extended",
                 "scikit-learn's NMF, k-means",
             )
         )
