@@ -141,7 +141,7 @@ def test_a_program_of_a_user_passes_strict_type_checks(tmp_path):
     """Against the package as it is installed: from outside the repository, with none of its settings."""
     program = shutil.copy(Path(__file__).with_name("user_program.py"), tmp_path)
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("from gwntf import NMF\n\nlabels: str = NMF(2).fit_predict([[1.0]])\n")
+    wrong.write_text("from gwntf import NMF\n\nerror: str = NMF(2).score([[1.0]])\n")
     command = [
         sys.executable,
         "-m",
