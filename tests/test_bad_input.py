@@ -157,7 +157,7 @@ def test_a_folder_is_no_place_for_a_model(tmp_path, monkeypatch):
     monkeypatch.setattr(TensorClustering, "_training_rows", _must_not_start)
     for fitted in (model, clusterer):
         for path in (tmp_path, f"{tmp_path}/new/", "."):
-            with pytest.raises(FileWriteError, match="is a folder, nothing was written: add the name of a file"):
+            with pytest.raises(FileWriteError, match="is a folder: add a file name"):
                 fitted.save(path)
         with pytest.raises(FileWriteError, match=r"was not written: the folder .* does not exist"):
             fitted.save(tmp_path / "nowhere" / "model.gwntf")

@@ -187,7 +187,7 @@ def test_a_near_far_cost_comes_back(tmp_path):
     model.set_params(transport=TransportOptions(kernel_tol=0.5))
     again = saved(model.fit(X), tmp_path)
     places = np.arange(40)
-    np.testing.assert_array_equal(again.costs_[0].places(places, places), model.costs_[0].places(places, places))
+    np.testing.assert_array_equal(again.costs_[0].between(places, places), model.costs_[0].between(places, places))
     assert again.costs_[0].error == model.costs_[0].error
 
 
@@ -236,7 +236,7 @@ def test_callbacks_are_not_written_and_functions_are_refused(tmp_path):
 def test_long_lists_in_place_of_arrays_are_told(tmp_path):
     lists = [[0.123456789] * 700] * 700
     model = NCP(2, init=[np.ones((14, 2)), np.ones((3, 2)), np.ones((4, 2))], **QUICK).fit(data())
-    with pytest.raises(InputError, match="give arrays in place of long lists"):
+    with pytest.raises(InputError, match="use arrays instead of long lists"):
         model.set_params(init=lists).save(tmp_path / "model.gwntf")
 
 

@@ -63,8 +63,8 @@ def files(folder: Path):
 def test_truncated_files_are_replaced_and_the_notice_is_of_compilations_alone(tmp_path):
     found, hits, log = fit_with(tmp_path)
     assert (found, hits) == (result(), 0)
-    assert "compiling the least-squares step" in log
-    assert "the result is kept on disk" in log
+    assert "compiling the least-squares update" in log
+    assert "it is cached on disk" in log
     for path in files(tmp_path):
         os.truncate(path, path.stat().st_size // 2)
     again, hits, log = fit_with(tmp_path)

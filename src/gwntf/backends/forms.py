@@ -1,4 +1,4 @@
-"""Kernels as compiled code takes them: plain arrays, one named tuple for each way to multiply."""
+"""Kernels as plain arrays for compiled code, one named tuple for each algorithm of multiplication."""
 
 from typing import Any, NamedTuple, TypeAlias
 
@@ -6,14 +6,14 @@ from gwntf.core import Array
 
 
 class DenseForm(NamedTuple):
-    """A matrix K and its transpose, both in rows."""
+    """A matrix K and its transpose, both in row-major order."""
 
     matrix: Array
     transposed: Array
 
 
 class ExponentialForm(NamedTuple):
-    """K_ij = scale * ratio^|i-j| over `size` places."""
+    """K_ij = scale * ratio^|i-j| for 0 <= i, j < size."""
 
     size: int
     scale: Any
@@ -21,32 +21,32 @@ class ExponentialForm(NamedTuple):
 
 
 class SeparableForm(NamedTuple):
-    """A Kronecker product: one form per axis, all of one kind, the last axis fastest."""
+    """A Kronecker product: one form per axis, all of the same type, the last axis fastest."""
 
     axes: tuple[DenseForm, ...] | tuple[ExponentialForm, ...]
 
 
 class NearFarForm(NamedTuple):
-    """A symmetric kernel of clusters: a far field between all pairs, corrected at near ones."""
+    """A symmetric kernel over clusters of elements: a far field between all pairs, with corrections for near pairs."""
 
-    # (P,) int64 array: element at each place; places are sorted by cluster, -1 pads a cluster to a multiple of four
+    # (P,) int64 array: the elements sorted by cluster; -1 pads a cluster to a multiple of four
     order: Array
     bounds: Array  # (C + 1,) int64 array: where each cluster begins; C is a multiple of four
-    # (P, C) array E: the far field between i and j is E[i, cluster of j] * E[j, cluster of i]; zero at padded places
+    # (P, C) array E: the far field between i and j is E[i, cluster of j] * E[j, cluster of i]; zero at padding
     field: Array
-    transposed: Array  # (C, P) array: the transpose of E, in rows
-    starts: Array  # starts, neighbors, excess: K minus the far field at near pairs, as a sparse matrix in rows
+    transposed: Array  # (C, P) array: the transpose of E, in row-major order
+    starts: Array  # starts, neighbors, excess: K minus the far field at near pairs, as a CSR matrix
     neighbors: Array
     excess: Array
 
 
 class LineForm(NamedTuple):
-    """K_ij = 2^(log2_scale - |p_i - p_j|) for places p in order, for arithmetic on logarithms in float64."""
+    """K_ij = 2^(log2_scale - |p_i - p_j|) for sorted coordinates p, for arithmetic on logarithms in float64."""
 
     log2_scale: Any
-    # (I - 1,) arrays: p_(i+1) - p_i as the sum of a whole number and a part between zero and one
-    whole: Array
-    part: Array
+    # (I - 1,) arrays: integer and fractional parts of p_(i+1) - p_i
+    integer: Array
+    fraction: Array
 
 
 KernelForm: TypeAlias = DenseForm | ExponentialForm | SeparableForm | NearFarForm | LineForm

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 _HOST_MEMORY = (1, 3)
-"""DLPack's numbers for the memory of the CPU, plain and pinned."""
+"""DLPack device types of host memory, pageable and pinned."""
 
 
 def is_tensor(values: Any) -> bool:
@@ -19,7 +19,7 @@ def is_tensor(values: Any) -> bool:
 
 
 def is_foreign(values: Any) -> bool:
-    """Whether this is an array of a library other than NumPy that can be handed over by DLPack."""
+    """Whether this is an array of a library other than NumPy that supports DLPack."""
     return hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray | np.generic)
 
 

@@ -1,4 +1,4 @@
-"""The reference backend: plain NumPy, written to be read."""
+"""The reference backend: plain NumPy, written for clarity."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -17,7 +17,7 @@ _TILE_COLUMNS = 512
 
 
 class NumpyBackend(Backend):
-    """NumPy arrays, SciPy sparse matrices."""
+    """NumPy arrays and SciPy sparse matrices."""
 
     name = "numpy"
     long_fibers = 1000

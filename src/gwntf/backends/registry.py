@@ -17,12 +17,12 @@ def get_backend(name: str, *, device: str | None = None, given: Any = None) -> B
     Parameters
     ----------
     name : {"auto", "numpy", "cpu", "torch"}
-        "auto" is torch where a device is given or the data are a tensor or on a device; otherwise the compiled
-        backend where numba is installed, else the reference.
+        "auto" is "torch" if a device is given, or if the data are a torch tensor or on a device; otherwise "cpu" if
+        numba is installed, else "numpy".
     device : str, optional
-        For torch: "cpu", "cuda" or "cuda:N"; by default that of the data.
+        Device of torch: "cpu", "cuda" or "cuda:N"; by default that of the data.
     given : object, optional
-        The data as the user gave them.
+        The data as passed by the user.
     """
     if name not in BACKENDS:
         raise InputError("engine", repr(name), f"one of {', '.join(map(repr, BACKENDS))}")

@@ -1,4 +1,4 @@
-"""Types, statuses, errors and warnings of all rooms.
+"""Types, statuses, errors and warnings that all subpackages share.
 
 Imports nothing from the package. Start with `errors` (how bad input is reported), then `types` (the parameters of the
 transport problem, and why a fit stopped).

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class GwntfError(Exception):
-    """Base of every error of the library.
+    """Base class of all errors of the library.
 
     Examples
     --------
@@ -22,7 +22,7 @@ class GwntfError(Exception):
 
 
 class InputError(GwntfError, ValueError):
-    """An argument that the library cannot work with.
+    """An invalid argument.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class InputError(GwntfError, ValueError):
     given : str
         What was given.
     allowed : str
-        What would have been accepted.
+        What is accepted.
 
     Examples
     --------
@@ -52,16 +52,16 @@ class InputError(GwntfError, ValueError):
 
 
 class MissingLibraryError(GwntfError, ImportError):
-    """An optional library that is needed now and not installed."""
+    """An optional library that is required but not installed."""
 
 
 class DeviceMemoryError(GwntfError, MemoryError):
-    """A device with too little memory, after smaller blocks of work had been tried.
+    """A device has too little memory, even for smaller blocks of work.
 
     Examples
     --------
     >>> from gwntf import DeviceMemoryError
-    >>> issubclass(DeviceMemoryError, MemoryError)           # one handler serves both
+    >>> issubclass(DeviceMemoryError, MemoryError)           # `except MemoryError` catches both
     True
     """
 
@@ -82,7 +82,7 @@ class DataError(GwntfError, OSError):
 
 
 class ModelFileError(GwntfError, ValueError):
-    """A file that is no model or checkpoint of this library, is damaged, or comes from a later version.
+    """A file that is not a gwntf model or checkpoint, is damaged, or was written by a later version.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class ModelFileError(GwntfError, ValueError):
 
 
 class FileWriteError(GwntfError, OSError):
-    """A file that could not be written; its message says what became of the one that was there.
+    """A file that could not be written; the message says whether an existing file is unchanged.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class FileWriteError(GwntfError, OSError):
 
 
 class GwntfWarning(UserWarning):
-    """Base of every warning of the library, except those on convergence.
+    """Base class of all warnings of the library, except convergence warnings.
 
     Examples
     --------
@@ -135,20 +135,20 @@ class DisconnectedGraphWarning(GwntfWarning):
 
 
 class CoarseKernelWarning(GwntfWarning):
-    """A long mode for which no near-far kernel was exact enough, so that all pairs are stored."""
+    """No near-far kernel was accurate enough for a long mode, so that all pairs are stored."""
 
 
 class CheckpointWarning(GwntfWarning):
-    """A checkpoint that could not be written or removed, while the fit goes on."""
+    """A checkpoint could not be written or removed; the fit continues."""
 
 
 class GraphNotExtendedWarning(GwntfWarning):
-    """New samples embedded without the graph of the fit, not comparable with the samples of the fit."""
+    """New samples were embedded without the graph, so that they are not comparable with the training samples."""
 
 
 class SamplesLastWarning(GwntfWarning):
-    """Data of a shape that they have where samples lie along the last axis."""
+    """The shape of X suggests that the samples are along its last axis."""
 
 
 class UnevenSamplesWarning(GwntfWarning):
-    """Samples, not scaled, of which half are too light to count."""
+    """Without `sample_norm`, half of the samples are too small to influence the fit."""

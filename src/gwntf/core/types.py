@@ -1,4 +1,4 @@
-"""Types used throughout: arrays, the parameters of the transport problem, and why a fit stopped."""
+"""Shared types: arrays, the parameters of the transport problem, and the reason why a fit stopped."""
 
 import math
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Relaxation:
 
     reg: float  # entropic weight 1/lam, positive and finite
     reg_m_data: float  # alpha, positive; inf makes that marginal exact
-    reg_m_model: float  # beta, likewise
+    reg_m_model: float  # beta, positive; inf makes that marginal exact
 
     def __post_init__(self) -> None:
         if not (self.reg > 0 and math.isfinite(self.reg)):
@@ -52,7 +52,7 @@ def _exponent(reg_m: float, reg: float) -> float:
 
 
 class Status(Enum):
-    """Reason for the end of the outer loop; `message` says what to change.
+    """Why the outer loop stopped; `message` says what to change.
 
     Examples
     --------
@@ -69,20 +69,20 @@ class Status(Enum):
 
     @property
     def message(self) -> str:
-        """One sentence for a person."""
+        """Explanation and advice for the user."""
         return _MESSAGES[self]
 
 
 _MESSAGES = {
     Status.CONVERGED: "The objective changed by less than `tol`.",
-    Status.MAX_ITER: "It stopped after `max_iter` iterations; the objective may still be falling.",
+    Status.MAX_ITER: "The fit stopped after `max_iter` iterations; the objective may still be decreasing.",
     Status.ROSE: (
-        "The objective rose. With update='mm' this means that the transports were solved too loosely: "
-        "raise `transport_max_iter`. The other update rules give no guarantee: use update='mm'."
+        "The objective increased. With update='mm' the transport problems were not solved accurately enough: raise "
+        "`max_iter` of `TransportOptions`. Other update rules do not guarantee a decrease: use update='mm'."
     ),
     Status.DIVERGED: (
-        "The factors left the range of the number type and the last finite ones were kept: use "
-        "update='mm', a smaller `graph_reg`, or float64 data."
+        "The factors overflowed, and the last finite ones were kept: use update='mm', a smaller `graph_reg`, or "
+        "dtype='float64'."
     ),
-    Status.STOPPED: "It was stopped by a callback, or after the batch of a `partial_fit`.",
+    Status.STOPPED: "The fit was stopped by a callback, or after one batch of `partial_fit`.",
 }

@@ -13,7 +13,7 @@ from gwntf.core import FileWriteError
 _STORAGE_ERRORS = {
     getattr(errno, name, None) for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO", "EROFS", "EACCES", "EPERM", "EBUSY")
 } - {None}
-"""Error numbers of the storage, as opposed to those of whatever else a block does while it writes."""
+"""Error numbers that storage causes; other errors in the block are raised unchanged."""
 
 _TOKEN_BYTES = 6
 """Random bytes in the name of a temporary file."""
@@ -21,15 +21,15 @@ _TOKEN_BYTES = 6
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path beside `path` to write to; rename it to `path` when the block ends without an error.
+    """Yield a temporary path in the same folder; rename it to `path` when the block ends without an error.
 
-    File and folder are flushed to the disk, the file before it is renamed. If the block raises, the temporary file is
-    removed and an existing file at `path` is unchanged; where the storage is the cause, the error says so.
+    The file is flushed to disk before it is renamed, the folder afterwards. If the block raises, the temporary file is
+    removed and an existing file at `path` is unchanged.
 
     Raises
     ------
     FileWriteError
-        If the disk is full, the file too large, the folder missing or not writable, or the path a folder.
+        If the disk is full, the file is too large, the folder is missing or not writable, or the path is a folder.
     """
     check_target(path)
     target = Path(path)
@@ -51,16 +51,16 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Raise FileWriteError unless a path can be that of a file: no folder, and in one that exists."""
+    """Raise FileWriteError if a path is a folder, or its folder does not exist."""
     target = Path(path)
     if target.is_dir() or os.fspath(path).endswith(os.sep):
-        raise FileWriteError(errno.EISDIR, f"{path} is a folder, nothing was written: add the name of a file")
+        raise FileWriteError(errno.EISDIR, f"{path} is a folder: add a file name (nothing was written)")
     if not target.parent.is_dir():
         raise FileWriteError(errno.ENOENT, f"{path} was not written: the folder {target.parent} does not exist")
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove temporary files that killed processes left beside a path; no process may be writing it."""
+    """Remove temporary files that killed processes left in the folder of `path`; no process may be writing `path`."""
     target = Path(path)
     token = f"[0-9a-f]{{{2 * _TOKEN_BYTES}}}"
     pattern = re.compile(rf"\.{re.escape(target.name)}\.{token}{re.escape(target.suffix)}")

@@ -1,13 +1,13 @@
-"""Named values in files, as JSON and arrays: numbers, text, lists, arrays, sparse matrices and known records.
+"""Named values in files, as JSON and arrays: numbers, text, lists, arrays, sparse matrices and records.
 
-JSON has no tuples, infinities or arrays, so these are objects with one key that says what they are:
+JSON has no tuples, infinities or arrays, so these are objects with one key, the type of the value:
 
     {"tuple": [...]}  {"dict": {...}}  {"float": "inf"}  {"array": 3}  {"scalar": 3}  {"text": [3, 4]}
     {"sparse": {"format": "csr", "kind": "array", "shape": [5, 5], "parts": [3, 4, 5]}}
     {"record": "SeparableCost", "fields": {...}}
 
-Numbers are indices into the list of arrays. A record is one of a table that the reader supplies: a file cannot name
-any other class, and nothing in it is executed.
+Numbers are indices into the list of arrays. The reader supplies the table of records: a file cannot name any other
+class, and nothing in it is executed.
 """
 
 import hashlib
@@ -31,18 +31,18 @@ _MAX_DEPTH = 16
 _SPARSE = {
     (layout, kind): getattr(sp, f"{layout}_{kind}") for layout in ("csr", "csc", "coo") for kind in ("array", "matrix")
 }
-"""Sparse matrices that a file may contain; others are written as CSR."""
+"""Sparse formats that a file may contain; others are converted to CSR."""
 
 _FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
 @dataclass(frozen=True)
 class Record:
-    """A class whose instances may be in a file."""
+    """A class whose instances may be stored in a file."""
 
     type: type  # subclasses do not match
     take: Callable[[Any], Mapping[str, Any]]  # returns the fields of an instance
-    make: Callable[..., Any]  # builds an instance from them, as keywords; ValueError where they are inconsistent
+    make: Callable[..., Any]  # builds an instance from the fields; raises ValueError if they are inconsistent
 
 
 Records = Mapping[str, Record]
@@ -50,13 +50,13 @@ Records = Mapping[str, Record]
 
 @dataclass
 class Packer:
-    """Turns values into JSON and collects their arrays; `records` are the classes that may occur."""
+    """Converts values to JSON and collects their arrays; `records` are the classes that may occur."""
 
     records: Records = field(default_factory=dict)
     arrays: list[NDArray[Any]] = field(default_factory=list)
 
     def pack(self, value: Any, name: str, depth: int = 0) -> Any:
-        """Return a value as JSON; `name` is what the user calls it."""
+        """Return a value as JSON; `name` is used in error messages."""
         if depth > _MAX_DEPTH:
             raise InputError(name, "values nested too deeply", f"at most {_MAX_DEPTH} levels")
         if value is None or type(value) in (bool, int, str):
@@ -79,7 +79,7 @@ class Packer:
         if isinstance(value, dict) and all(type(key) is str for key in value):
             items = {key: self.pack(part, f"{name}[{key!r}]", depth + 1) for key, part in value.items()}
             return {"dict": items}
-        allowed = "numbers, text, arrays and lists of them: functions and objects are not written to files"
+        allowed = "numbers, text, arrays and lists of them: functions and objects cannot be saved"
         raise InputError(name, f"a {type(value).__name__}", allowed)
 
     def _pack_array(self, values: NDArray[Any], name: str) -> Any:
@@ -109,7 +109,7 @@ class Packer:
 
 @dataclass(frozen=True)
 class Unpacker:
-    """Turns JSON and arrays back into values; raises ValueError, KeyError, TypeError or IndexError where it cannot."""
+    """Converts JSON and arrays to values; invalid ones raise ValueError, KeyError, TypeError or IndexError."""
 
     records: Records
     arrays: list[NDArray[Any]]
@@ -157,7 +157,7 @@ class Unpacker:
         return np.array([joined[a:b] for a, b in zip(starts, ends, strict=True)], dtype=object)
 
     def _unpack_sparse(self, format: str, kind: str, shape: list[int], parts: list[int]) -> Any:  # noqa: A002
-        """Build a sparse matrix whose indices have all been checked: SciPy's compiled code trusts them."""
+        """Build a sparse matrix after checking all indices, because the compiled code of SciPy does not check them."""
         size = (int(shape[0]), int(shape[1]))
         data, *indices = (self._get(part) for part in parts)
         if any(part.ndim != 1 for part in (data, *indices)) or any(part.dtype.kind != "i" for part in indices):
@@ -181,18 +181,18 @@ def write_document(path: str | os.PathLike[str], kind: str, fields: dict[str, An
 
 
 def read_document(path: str | os.PathLike[str], kind: str, records: Records) -> dict[str, Any]:
-    """Return the named values of a file of that kind; any fault of the file raises a `ModelFileError`."""
+    """Return the named values of a file of that kind; an invalid file raises a `ModelFileError`."""
     content, arrays = read_container(path, kind)
     unpacker = Unpacker(records, arrays)
     try:
         return {name: unpacker.unpack(value) for name, value in content.items()}
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
         name = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
-        raise ModelFileError(f"{path} has contents that are invalid in a {kind}: {name}{error}") from error
+        raise ModelFileError(f"{path} is not a valid {kind}: {name}{error}") from error
 
 
 def fingerprint(value: Any, records: Records) -> str:
-    """Return the SHA-256 of a value: equal for values that a file would store as the same bytes."""
+    """Return the SHA-256 of a value as a file would store it."""
     packer = Packer(records)
     digest = hashlib.sha256(json.dumps(packer.pack(value, "value")).encode("ascii"))
     for array in packer.arrays:

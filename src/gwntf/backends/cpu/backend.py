@@ -1,4 +1,4 @@
-"""The backend with compiled transports and steps; everything else is inherited from the NumPy backend."""
+"""The backend with compiled transports and updates; everything else is inherited from the NumPy backend."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gwntf.backends.cpu.stack import transport_stack
 from gwntf.backends.cpu.threads import Threads
 from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, LineForm
 from gwntf.backends.numpy_backend import NumpyBackend
-from gwntf.backends.protocol import Answer, RowStep, StackTask, StackTransport
+from gwntf.backends.protocol import Result, RowStep, StackTask, StackTransport
 from gwntf.core import FloatArray
 
 _SHORT = 256
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class CpuBackend(NumpyBackend):
-    """NumPy arrays, with compiled transports and with independent blocks of work distributed over threads.
+    """NumPy arrays, with compiled transports and independent blocks of work distributed over threads.
 
     Long dense kernels use BLAS. Results are bitwise independent of the number of threads.
     """
@@ -43,7 +43,7 @@ class CpuBackend(NumpyBackend):
         self._compiling = threading.Lock()
 
     def __reduce__(self) -> tuple[type[CpuBackend], tuple[()]]:
-        """Pickle nothing: compiled functions are loaded from disk."""
+        """Pickle no state: compiled functions are loaded from disk."""
         return CpuBackend, ()
 
     @cached_property
@@ -52,11 +52,11 @@ class CpuBackend(NumpyBackend):
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Silence NumPy's floating-point warnings, and keep the threads running."""
+        """Silence the floating-point warnings of NumPy, and keep the thread pool running."""
         with super().quiet(), self._threads.running():
             yield
 
-    def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
+    def map(self, function: Callable[[slice], Result], blocks: Iterable[slice]) -> list[Result]:
         return self._threads.map(function, list(blocks))
 
     def fused_kl(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -65,7 +65,7 @@ class CpuBackend(NumpyBackend):
         return ratio, kl
 
     def row_step(self, other: FloatArray) -> RowStep | None:
-        """Return the compiled step for small ranks and large samples, where it is faster than BLAS."""
+        """Return the compiled update for small ranks and large samples, where it is faster than BLAS."""
         entries, rank = other.shape
         if rank not in _FEW or entries < _MANY:
             return None
@@ -79,7 +79,7 @@ class CpuBackend(NumpyBackend):
             product, moved = np.empty((len(x), padded), x.dtype), np.zeros((len(x), padded), x.dtype)
             sums = np.zeros_like(others)
             rest = (a, attraction, denominator, others, product, moved, sums)
-            what = f"the least-squares step ({'no' if attraction is None else 'a'} graph)"
+            what = f"the least-squares update ({'no' if attraction is None else 'a'} graph)"
             self._compile(what, x.dtype, step_rows, (x[:0], *rest))
             cross = step_rows(x, *rest)
             return moved[:, :rank], sums[:rank, :entries].T, cross
@@ -87,7 +87,7 @@ class CpuBackend(NumpyBackend):
         return step
 
     def _compile(self, what: str, dtype: Any, function: Any, arguments: tuple[Any, ...]) -> None:
-        """Compile a function for a dtype, or load it from disk, by a call with empty arrays."""
+        """Compile a function for a dtype, or load it from disk, by calling it with empty arrays."""
         key = (what, str(dtype))
         if key in self._compiled:
             return
@@ -98,11 +98,11 @@ class CpuBackend(NumpyBackend):
                 self._compiled.add(key)
 
     def tile_columns(self, length: int) -> int:
-        """Return a number of columns for which the reference, or BLAS with a long dense kernel, is fast."""
+        """Return the fastest number of columns for the NumPy code, or for BLAS with a long dense kernel."""
         return super().tile_columns(length) if length <= _SHORT else _LONG_TILE
 
     def stack_transport(self, form: Callable[[], KernelForm], length: int, columns: int) -> StackTransport | None:
-        """Return the compiled transport; None for long dense kernels and for few long fibers, unless in order."""
+        """Return the compiled transport; None for long dense kernels, and for few long fibers without a recursion."""
         kernel = form()
         recursive = isinstance(kernel, ExponentialForm | LineForm)
         if length > _SHORT and not recursive and (columns < T // 4 or isinstance(kernel, DenseForm)):
@@ -139,14 +139,14 @@ def _in_type(task: StackTask, kind: Any) -> tuple[Any, ...]:
 
 @contextmanager
 def announced(function: Any, what: str) -> Iterator[None]:
-    """Log a warning if the block compiles a function for long; one that is read from disk is not announced."""
-    kept, done, before = function.stats.cache_path is not None, threading.Event(), _compilations(function)
+    """Log a warning if compilation in the block takes long; loading from disk is not announced."""
+    cached, done, before = function.stats.cache_path is not None, threading.Event(), _compilations(function)
 
     def announce() -> None:
         while not done.wait(_DELAY):
             if _compilations(function) > before:
-                how = "once: the result is kept on disk" if kept else "in every process: set NUMBA_CACHE_DIR to keep it"
-                _log.warning("compiling %s; this takes some seconds, %s", what, how)
+                how = "once: it is cached on disk" if cached else "in every process: set NUMBA_CACHE_DIR to cache it"
+                _log.warning("compiling %s: this takes a few seconds, %s", what, how)
                 return
 
     threading.Thread(target=announce, daemon=True).start()
@@ -157,5 +157,5 @@ def announced(function: Any, what: str) -> Iterator[None]:
 
 
 def _compilations(function: Any) -> int:
-    """Return how many versions of a function were not on disk."""
+    """Return how many versions of a function were not found on disk."""
     return sum(function.stats.cache_misses.values())

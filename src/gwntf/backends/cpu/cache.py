@@ -1,4 +1,4 @@
-"""Compiled functions kept on disk, where a damaged file or a full disk costs no more than another compilation."""
+"""Compiled functions cached on disk; after a damaged file or a full disk they are only compiled again."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _SEAL = sha256().digest_size
 
 
 class CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
-    """One file per signature, which begins with a digest of what it belongs to and of its content.
+    """One file per signature, which begins with a digest of its key and its content.
 
-    numba's own files have an index, in which damage or two processes at once can lead to the code of other types.
+    The files of numba have an index; if it is damaged, or written by two processes at once, numba may load code for
+    other types.
     """
 
     def load(self, key: Any) -> Any:
-        """Return what was saved, or None if it is missing, damaged, or of other sources."""
+        """Return the saved code, or None if it is missing, damaged, or was compiled from other sources."""
         try:
             stored = self._path(key).read_bytes()
         except OSError:
@@ -59,23 +60,23 @@ class CodeCache(FunctionCache):  # type: ignore[misc]
         try:
             super().save_overload(sig, data)
         except OSError as error:
-            message = "compiled code was not kept in %s (%s), and the next process compiles it again: %s"
-            advice = "free space on the disk, or set NUMBA_CACHE_DIR to a folder that can be written"
+            message = "compiled code was not saved in %s (%s), and the next process will compile it again: %s"
+            advice = "free space on the disk, or set NUMBA_CACHE_DIR to a writable folder"
             _log.warning(message, self._cache_path, error.strerror, advice)
 
 
 def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that compiles as `numba.njit` does and keeps the result on disk.
+    """Return a decorator that compiles like `numba.njit` and caches the result on disk.
 
-    Where no folder can be written, functions are compiled in every process.
+    Without a writable folder, functions are compiled in every process.
     """
 
     def compile_function(function: Callable[..., Any]) -> Any:
         compiled = njit(**options)(function)
         try:
             compiled._cache = CodeCache(function)
-        except (OSError, RuntimeError) as error:  # numba has no folder to write to
-            _log.info("compiled code is not kept on disk: %s", error)
+        except (OSError, RuntimeError) as error:  # numba found no writable folder
+            _log.info("compiled code is not cached on disk: %s", error)
         return compiled
 
     return compile_function

@@ -14,7 +14,7 @@ from gwntf.backends.cpu.sources import digest_of_sources
 
 @njit(**LOOSE)
 def quotient_row(x, y, tiny, out):
-    """Out = x / max(y, tiny); return whether there is mass in x where there is none in y."""
+    """Out = x / max(y, tiny); return whether x is positive anywhere y is zero."""
     zero = x.dtype.type(0)
     broken = zero
     for j in range(x.size):
@@ -38,7 +38,7 @@ def _compile(digest: int) -> Any:
 
     @cached_njit(**LOOSE)
     def ratio_and_kl(x, y, tiny, ratio, kl):
-        """Ratio = x / y and KL(x | y) of every row."""
+        """Write x / y and KL(x | y) of every row."""
         salt = digest  # noqa: F841
         logs = np.empty(x.shape[1], x.dtype)
         for i in range(x.shape[0]):

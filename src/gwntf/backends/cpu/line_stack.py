@@ -1,4 +1,4 @@
-"""Transport of all fibers of a mode along a line, in the log2 domain: see `line`; the rest is as in `stack`."""
+"""Transport of all fibers of a mode along a line, in the log2 domain: see `line` and `stack`."""
 
 import math
 from typing import Any
@@ -15,7 +15,7 @@ from gwntf.backends.cpu.tile import iterate
 
 @njit(**LOG_JIT)
 def solve_line_tile(kernel, X, Y, log_u, warm, buffers, kept, columnwise, work, done, task, tile_range):
-    """Load a tile and do all scalings."""
+    """Load a tile and do all its scalings."""
     _, width, filled, size = tile_range
     _, _, exponents, limits, _, _ = task
     xp, yp, u, v, ku, x, y = buffers[0], buffers[1], buffers[2], buffers[3], buffers[5], buffers[7], buffers[8]
@@ -54,7 +54,7 @@ def _compile(digest: int) -> Any:
             sum_terms(x, y, phi, psi, u, v, ratio, size, width, sums)
             write_terms(sums, task[5], task[0], left, tile_range[2], terms)
             for t in range(tile_range[2]):
-                if sums[4, t] > 0.0 and sums[6, t] == 0.0:  # no plan, also where alpha is infinite
+                if sums[4, t] > 0.0 and sums[6, t] == 0.0:  # no plan; infinite if alpha is
                     terms[1, left + t] = task[5][1] * sums[4, t]
             load_fibers(kernel, marginal, tile_range, phi)
             add_scaled(psi, task[1], phi)

@@ -1,8 +1,8 @@
 """Powers and logarithms as short polynomials that LLVM vectorises, in float32 and float64.
 
 A positive number is 2^k m with m between sqrt(1/2) and sqrt(2), taken from its bits (subnormal numbers are scaled up
-first). log2 m and 2^r are polynomials; the exponent k is kept apart from the fraction as long as possible, so that the
-result is accurate to a few units in the last place over the whole range.
+first). log2 m and 2^r are polynomials; the exponent k is kept separate from the fraction as long as possible, so that
+the result is accurate to a few units in the last place over the whole range.
 
 The speed depends on details that fail silently: integers of exactly the width of the float, no branch around the
 polynomial, ``error_model="numpy"`` in every caller, and outputs that never alias inputs.
@@ -17,16 +17,16 @@ from numba import njit, types
 from numba.extending import overload
 
 FLAGS = {"nsz", "arcp", "contract", "afn"}
-"""Fast-math flags without nnan, ninf (guards against zero must survive) and reassoc (the order is overflow-safe)."""
+"""Fast-math flags without nnan, ninf (tests for zero must not be removed) and reassoc (the order avoids overflow)."""
 
 JIT: dict[str, Any] = {"fastmath": FLAGS, "error_model": "numpy"}
 
 
 def chosen_by_type(choose: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function for compiled code whose implementation is chosen from the types of its arguments."""
+    """Return a function for compiled code whose implementation depends on the types of its arguments."""
 
     def only_compiled(*_: Any) -> Any:
-        raise NotImplementedError("only inside compiled code")
+        raise NotImplementedError("this function can only be called from compiled code")
 
     overload(only_compiled)(choose)
     return only_compiled
@@ -117,7 +117,7 @@ def _functions(Float: Any, Int: Any, root: Any, up: int, log2_near_one: Any, exp
 
     @njit(**JIT)
     def times_exp2(numerator, h, n):
-        """Numerator * 2^(n + h) for |h| <= 1/2, scaled in two steps so that it may end subnormal or infinite."""
+        """Numerator * 2^(n + h) for |h| <= 1/2, scaled in two steps so that the result may be subnormal or infinite."""
         part = Int(n >> Int(1))
         first = Float(Int(Int(part + bias) << mantissa).view(Float))
         second = Float(Int(Int(Int(n - part) + bias) << mantissa).view(Float))
@@ -154,7 +154,7 @@ _over_power64, _log64, _exp64 = _functions(F64, I64, ROOT64, 128, _log2_64, _exp
 def over_power(numerator, x, p, short):  # noqa: ARG001
     """Return numerator / x ** p for x > 0 and 0 <= p <= 1, in the type of x.
 
-    `short` is p cut to so few bits that its product with an exponent is exact.
+    `short` is p truncated to so few bits that its product with an exponent is exact.
     """
     if x == types.float32:
         return lambda numerator, x, p, short: _over_power32(numerator, x, p, short)
@@ -169,7 +169,7 @@ def log2_of(x):
 
 @chosen_by_type
 def exp2_of(y):
-    """2 ** y, in the type of y, with zero and infinity beyond the range."""
+    """2 ** y, in the type of y, zero or infinite outside its range."""
     return (lambda y: _exp32(y)) if y == types.float32 else (lambda y: _exp64(y))
 
 

@@ -20,7 +20,7 @@ T = 128
 """Columns of a tile."""
 
 REACH32, REACH64 = 120.0, 1000.0
-"""Bits below one at which numbers of a type vanish, about."""
+"""Approximate number of binary orders of magnitude below one at which a dtype underflows."""
 
 
 def tile_width(form: KernelForm, length: int, columns: int) -> int:
@@ -37,8 +37,8 @@ def scratch_size(form: KernelForm, length: int) -> int:
         cells = math.prod(sizes)
         return (cells + max(cells // sizes[0], 2 * max(sizes))) * T
     if isinstance(form, NearFarForm):
-        places, clusters = form.field.shape
-        return int(clusters * (group_size(places, clusters) + 1)) * T
+        elements, clusters = form.field.shape
+        return int(clusters * (group_size(elements, clusters) + 1)) * T
     if isinstance(form, LineForm):
         return (2 * length + 1) * T
     return T
@@ -136,9 +136,9 @@ def multiply_exponential(scale, ratio, V, B, size, width, work):
 @njit(**LOOSE)
 def multiply_near_far(kernel, V, B, work):
     """B = K V, in the order of the clusters: sums over clusters for every other cluster, far field, then near pairs."""
-    places, clusters = kernel.field.shape
-    group = group_size(places, clusters)
-    sums, seen = work[: clusters * group * T], work[clusters * group * T : clusters * (group + 1) * T]
+    elements, clusters = kernel.field.shape
+    group = group_size(elements, clusters)
+    sums, gathered = work[: clusters * group * T], work[clusters * group * T : clusters * (group + 1) * T]
     for first in range(0, clusters, group):
         last = min(first + group, clusters)
         for d in range(clusters):
@@ -148,16 +148,16 @@ def multiply_near_far(kernel, V, B, work):
         for c in range(first, last):
             low, high = kernel.bounds[c], kernel.bounds[c + 1]
             for d in range(clusters):
-                copy_row(sums, (d * group + c - first) * T, seen, d * T)
-            multiply_dense(kernel.field, low, 0, high - low, clusters, seen, B[low * T : high * T])
-    for k in range(places):
+                copy_row(sums, (d * group + c - first) * T, gathered, d * T)
+            multiply_dense(kernel.field, low, 0, high - low, clusters, gathered, B[low * T : high * T])
+    for k in range(elements):
         add_neighbors(kernel, k, V, B[k * T : (k + 1) * T])
 
 
 @njit(**LOOSE)
-def group_size(places, clusters):
-    """Return the number of target clusters at a time: more of them read V less often but need more scratch memory."""
-    return max(4, min(clusters, int(np.sqrt(places / 2)) // 4 * 4))
+def group_size(elements, clusters):
+    """Return the number of target clusters per pass: more of them read V less often but need more scratch memory."""
+    return max(4, min(clusters, int(np.sqrt(elements / 2)) // 4 * 4))
 
 
 @njit(**LOOSE)
@@ -238,9 +238,9 @@ def add_plain_moves(u, nu, kv, moved, mass):
 
 @chosen_by_type
 def out_of_range(kernel, x, y, longest, size, width, filled):  # noqa: ARG001
-    """Whether every column of a tile has mass so far from all mass of the other side that plain numbers cannot hold it.
+    """Whether every column of a tile has mass so far from all mass of the other side that plain numbers underflow.
 
-    A guess that saves the time of trying: columns for which it is wrong are found out later.
+    A heuristic that saves time; other inaccurate columns are found after the scalings.
     """
     if _form(kernel) is ExponentialForm:
         return lambda kernel, x, y, longest, size, width, filled: all_far(
@@ -292,7 +292,7 @@ def length_of(axis):
 
 @njit(**LOOSE)
 def along_axes(axes, transposed, V, B, size, width, work):
-    """Multiply along one axis after the other, with the tile as a stack (before, length, after)."""
+    """Multiply along one axis at a time, with the tile as a stack (before, length, after)."""
     first, rest = work[: size * width], work[size * width :]
     first[:] = V[: size * width]
     before, left = 1, size

@@ -1,8 +1,8 @@
-"""One pass over a block of samples under the least-squares loss: X_(1) A(-1), the step of A(1), X_(1)' A(1).
+"""One pass over a block of samples under the least-squares loss: X_(1) A(-1), the update of A(1), X_(1)' A(1).
 
-Factors have few columns, for which BLAS reaches half of the speed of the processor. Here four samples and four
-components are processed at a time, so that sixteen sums stay in registers, and a panel of samples is still in cache
-when it is needed again.
+Factors have few columns, for which BLAS reaches half of the peak speed. This code processes four samples and four
+components at a time, so that sixteen sums stay in registers, and a panel of samples is still in cache when it is read
+again.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from gwntf.backends.cpu.products import LOOSE
 from gwntf.backends.cpu.sources import digest_of_sources
 
 PANEL, STRETCH = 32, 2048
-"""Samples of a panel, and entries of a sample that are processed at a time."""
+"""Samples in a panel, and entries of a sample that are processed at a time."""
 
 SKEW = 80
 """Padding of the rows of `others` and `sums`, without which the same entry of all rows could map to one cache set."""
@@ -46,7 +46,7 @@ def add_inner(x, i, b, c, start, stop, out):
 
 @njit(**LOOSE)
 def add_outer(x, i, a, c, start, stop, out):
-    """Add four rows of x, over some columns, with the weights of four components to the rows of out."""
+    """Add four rows of x, over some columns, times the weights of four components to rows of out."""
     x0, x1, x2, x3 = x[i, start:stop], x[i + 1, start:stop], x[i + 2, start:stop], x[i + 3, start:stop]
     y0, y1 = out[c, start:stop], out[c + 1, start:stop]
     y2, y3 = out[c + 2, start:stop], out[c + 3, start:stop]
@@ -85,7 +85,7 @@ def add_outer_row(x, i, a, c, start, stop, out):
 def by_tiles(x, first, last, other, components, outer, out):
     """Add the inner or outer products of some samples with all components, whose number is a multiple of four.
 
-    The branch in the loop is cheap compared with a tile; with a function as argument this could not be cached.
+    The branch in the loop is cheap compared with a tile; a function with a function as argument could not be cached.
     """
     even = last - (last - first) % 4
     for start in range(0, x.shape[1], STRETCH):

@@ -1,8 +1,8 @@
 """Transport of all fibers of a mode, read from the tensor and written back to it.
 
-A tensor is treated as a stack (before, length, after) whose middle axis is the mode, so that nothing is copied outside
-of a tile; only Psi, log U and the three terms of every column are written. The data term needs no logarithm of its own:
-U is updated last, so alpha KL(Phi | x) = alpha (sum x - sum Phi) - (1/lam) <Phi, log u>.
+A tensor is treated as a stack (before, length, after) whose middle axis is the mode, so that only tiles are copied, and
+only Psi, log U and the three terms of every column are written. The data term needs no further logarithm: U is updated
+last, so alpha KL(Phi | x) = alpha (sum x - sum Phi) - (1/lam) <Phi, log u>.
 
 Each loop uses few arrays, because compilers do not vectorise loops over many arrays that might overlap.
 """
@@ -33,8 +33,8 @@ def copy_run(source, target):
 def move_fibers(kernel, stack, tile_range, tile, target):
     """Copy fibers of a stack, which may be read-only, into a tile, or the tile into a target of the stack's shape.
 
-    Fibers are copied in runs with the same index on the leading axis. Whether there is a target is known when
-    compiling, so that read-only stacks are never written.
+    Fibers are copied in runs with the same index on the leading axis. Whether there is a target is known at
+    compile time, so that read-only stacks are never written.
     """
     left, width, filled, size = tile_range
     after = stack.shape[2]
@@ -163,7 +163,7 @@ def write_terms(sums, weights, offsets, left, filled, terms):
 
 @njit(**LOOSE)
 def solve_tile(kernel, X, Y, log_u, warm, buffers, kept, columnwise, work, done, task, tile_range):
-    """Load a tile and do all scalings; return False if plain numbers cannot hold any of its columns."""
+    """Load a tile and do all its scalings; return False if all its columns would underflow."""
     offsets, _, exponents, limits, _, _ = task
     _, width, filled, size = tile_range
     xp, yp, u, v = buffers[0], buffers[1], buffers[2], buffers[3]
@@ -185,7 +185,7 @@ def solve_tile(kernel, X, Y, log_u, warm, buffers, kept, columnwise, work, done,
 
 @njit(**LOOSE)
 def assess_tile(buffers, columnwise, sums, done, task, tile_range, terms, accurate):
-    """Find out which columns of a solved tile are accurate, and their terms.
+    """Determine which columns of a solved tile are accurate, and their terms.
 
     Afterwards the rows of `buffers` are Phi, Psi, U and, in the seventh, log2 U; the others are overwritten.
     """
@@ -215,7 +215,7 @@ def _compile(digest: int) -> Any:
 
     @cached_njit(**LOOSE)
     def transport_stack(X, Y, log_u, marginal, warm, keep, kernel, sizes, task, terms, accurate):
-        """Transport every fiber, tile by tile; nothing is written for inaccurate columns but their terms.
+        """Transport every fiber, tile by tile; for inaccurate columns only terms are written.
 
         `sizes` are the number of columns of a tile and the size of the scratch array; `task` has the offsets, the
         share, the exponents, the limits of the loop, the limits of the number type, and reg, alpha and beta.

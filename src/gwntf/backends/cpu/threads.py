@@ -11,7 +11,7 @@ from typing import TypeVar
 import numba
 from threadpoolctl import ThreadpoolController
 
-from gwntf.backends.protocol import Answer
+from gwntf.backends.protocol import Result
 
 Item = TypeVar("Item")
 
@@ -22,7 +22,7 @@ class Threads:
     The number of threads is the smallest of what numba, the BLAS and OpenMP libraries and the processor allow, so that
     ``NUMBA_NUM_THREADS``, ``numba.set_num_threads``, ``OMP_NUM_THREADS``, ``threadpoolctl.threadpool_limits`` and
     joblib's limit on nested threads all apply. While the pool is running, even with one thread, each BLAS call uses one
-    thread: idle BLAS threads spin and would occupy the cores, and several threads round differently from one.
+    thread: idle BLAS threads spin and occupy cores, and rounding depends on their number.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Threads:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Keep the threads from one `map` to the next, because starting them takes longer than small products."""
+        """Keep the threads alive between calls of `map`, because starting them takes longer than small products."""
         with self._lock:
             if self._users == 0:
                 self._start()
@@ -53,7 +53,7 @@ class Threads:
                     self._pool = None
                     self._resources.close()
 
-    def map(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Apply a function to every item; results are in the order of the items."""
         if getattr(self._own, "busy", False):  # a nested call
             return [function(item) for item in items]
@@ -63,17 +63,17 @@ class Threads:
             return self._map_in_pool(self._pool, function, items)
 
     def _map_in_pool(
-        self, pool: ThreadPoolExecutor, function: Callable[[Item], Answer], items: Sequence[Item]
-    ) -> list[Answer]:
+        self, pool: ThreadPoolExecutor, function: Callable[[Item], Result], items: Sequence[Item]
+    ) -> list[Result]:
         """Process the items one by one on the calling thread and on those of the pool."""
-        answers: dict[int, Answer] = {}
+        results: dict[int, Result] = {}
         failures: dict[int, BaseException] = {}
         queue = deque(range(len(items)))
 
         def work() -> None:
             for index in _popped(queue):
                 try:
-                    answers[index] = function(items[index])
+                    results[index] = function(items[index])
                 except BaseException as error:
                     failures[index] = error
                     queue.clear()
@@ -86,10 +86,10 @@ class Threads:
             self._own.busy = False
             queue.clear()
             for helper in helpers:
-                if not helper.cancel():  # one that has not started waits for work of another caller
+                if not helper.cancel():  # it has not started: the pool is busy with another caller
                     helper.result()
         _raise_first(failures)
-        return [answers[index] for index in range(len(items))]
+        return [results[index] for index in range(len(items))]
 
     def _start(self) -> None:
         self._workers = self.count()

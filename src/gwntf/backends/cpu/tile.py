@@ -62,7 +62,7 @@ def count_inaccurate(total, product, counts, extremes, size, width, low, bad):
 
 @njit(**LOOSE)
 def iterate(kernel, buffers, kept, columnwise, work, done, exponents, limits, warm, size, width, filled):
-    """Alternate the two scaling equations on one tile, ending with U; converged columns keep the values they had then.
+    """Alternate the two scaling equations on one tile, ending with U; converged columns are not updated any more.
 
     The rows of `buffers` are x^phi, y^psi, U, V, K V, K' U and a spare one; the loop starts from U if `warm`, else V.
     """

@@ -13,7 +13,7 @@ import torch
 
 from gwntf.backends.forms import KernelForm
 from gwntf.backends.interchange import is_foreign, is_tensor
-from gwntf.backends.protocol import Answer, Backend, StackTransport
+from gwntf.backends.protocol import Backend, Result, StackTransport
 from gwntf.backends.torch import namespace
 from gwntf.backends.torch.arrays import as_tensor, check_device, torch_dtype
 from gwntf.backends.torch.memory import Halving, is_out_of_memory, memory_error
@@ -25,13 +25,13 @@ _CPU_ENTRIES, _CUDA_ENTRIES = 2**20, 2**26
 _SMALL = 2**24
 _CPU_LONG, _CUDA_LONG = 1000, 2**14
 _BYTES_PER_ENTRY = 2**9
-"""Bytes of device memory for each entry of a block, so that small devices get small blocks."""
+"""Bytes of device memory per entry of a block, so that devices with little memory get small blocks."""
 
 
 class TorchBackend(Backend):
     """torch tensors on one device; float32 unless float64 is requested.
 
-    The size of a block of work depends on the device and the shape only; a block that does not fit in memory is halved.
+    The size of a block of work depends only on the device and the shape; a block that does not fit in memory is halved.
     Results are bitwise reproducible on one device with one version of torch. Float32 products on a GPU use TF32 where
     torch's own settings allow it.
     """
@@ -58,12 +58,12 @@ class TorchBackend(Backend):
         return as_tensor(values).to(self.device, None if dtype is None else torch_dtype(dtype)).contiguous()
 
     def to_numpy(self, values: Array) -> FloatArray:
-        """Copy an array to the host; on the CPU memory is shared."""
+        """Copy an array to the host; on the CPU it shares memory."""
         array: FloatArray = values.detach().cpu().numpy()
         return array
 
     def as_given(self, values: Array, given: Any) -> Any:
-        """Return a tensor on its device if a tensor was given, an array of its library, or a NumPy array."""
+        """Return a tensor on the device of a given tensor, an array of the library of other data, or a NumPy array."""
         if is_tensor(given):
             return values.to(given.device)
         if not is_foreign(given):
@@ -116,7 +116,7 @@ class TorchBackend(Backend):
         kernels: Sequence[tuple[Callable[[], KernelForm], int]],
         entries: int,
     ) -> Callable[..., tuple[Any, ...]] | None:
-        """Return a CUDA graph of the function for small problems, where launching kernels takes most of the time."""
+        """Return a CUDA graph of the function for small problems, which spend most of their time launching kernels."""
         if self.device.type != "cuda" or entries > _SMALL or (kernels and not _HAS_TRITON):
             return None
         if kernels:
@@ -141,15 +141,15 @@ class TorchBackend(Backend):
         return like.new_zeros(tuple(shape))
 
     def sum_by(self, rows: Array, index: Array, size: int, weights: Array | None = None) -> Array:
-        """Add rows up in their order: on a GPU by sorting, since atomic additions come in any order."""
+        """Sum rows in order: on a GPU by sorting, because the order of atomic additions varies."""
         weighted = rows if weights is None else rows * weights[:, None]
         sums = rows.new_zeros((size, rows.shape[1]))
         if rows.is_cuda:
             return sums.index_put_((index,), weighted, accumulate=True)
         return sums.index_add_(0, index, weighted)
 
-    def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
-        """Process the blocks in order, in halves if memory runs out."""
+    def map(self, function: Callable[[slice], Result], blocks: Iterable[slice]) -> list[Result]:
+        """Process the blocks in order, split in halves if memory runs out."""
         return self._halving.map(function, blocks)
 
     def tile_columns(self, length: int) -> int:
@@ -157,7 +157,7 @@ class TorchBackend(Backend):
 
 
 def _block_entries(device: Any) -> int:
-    """Return the entries of a block, a power of two that depends on the type and the memory of the device only."""
+    """Return the entries of a block, a power of two that depends only on the type and the memory of the device."""
     if device.type == "cpu":
         return _CPU_ENTRIES
     memory = torch.cuda.get_device_properties(device).total_memory

@@ -7,24 +7,24 @@ from typing import Any
 
 import torch
 
-from gwntf.backends.protocol import Answer
+from gwntf.backends.protocol import Result
 from gwntf.core import DeviceMemoryError
 
 _GIB = 2.0**30
 
 
 class Halving:
-    """Processes blocks of work in order, in halves as soon as a block does not fit in memory.
+    """Processes blocks of work in order, split in halves once a block does not fit in memory.
 
-    All later blocks are halved as often (`depth`), so that the blocks are the same every time.
+    All later blocks are split as often (`depth`), so that the blocks are the same in every pass.
     """
 
     def __init__(self) -> None:
         self.depth = 0
 
-    def map(self, function: Callable[[slice], Answer], blocks: Iterable[slice]) -> list[Answer]:
+    def map(self, function: Callable[[slice], Result], blocks: Iterable[slice]) -> list[Result]:
         """Return the results for all blocks, or for the parts into which they were split, in order."""
-        answers: list[Answer] = []
+        results: list[Result] = []
         waiting = [(block, 0) for block in blocks][::-1]
         while waiting:
             block, depth = waiting.pop()
@@ -33,7 +33,7 @@ class Halving:
                 waiting += [(slice(middle, block.stop), depth + 1), (slice(block.start, middle), depth + 1)]
                 continue
             try:
-                answers.append(function(block))
+                results.append(function(block))
             except RuntimeError as error:
                 if not is_out_of_memory(error) or block.start == middle:
                     raise
@@ -42,7 +42,7 @@ class Halving:
             else:
                 continue
             _free_cache()  # outside of the handler: the exception refers to the arrays of the failed call
-        return answers
+        return results
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
@@ -63,7 +63,7 @@ def memory_error(error: RuntimeError, device: Any, given: Any, depth: int) -> De
         f"{device} has too little memory for X of shape {shape}: its {entries} entries take "
         f"{4 * entries / _GIB:.2f} GiB in float32, twice that in float64, and a fit several times as much. "
         f"Blocks of work had been reduced to 1/{2**depth} of their size. {requested}.{available} "
-        "Use fewer samples, dtype='float32', a smaller `warm_start_memory`, or device='cpu'."
+        "Use fewer samples, dtype='float32', a smaller `warm_start_memory` of `TransportOptions`, or device='cpu'."
     )
 
 

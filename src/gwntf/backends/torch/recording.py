@@ -1,4 +1,4 @@
-"""Functions on a GPU that are recorded once, as a CUDA graph, and replayed."""
+"""Functions on a GPU that are recorded once as a CUDA graph and replayed."""
 
 import gc
 from collections.abc import Callable
@@ -12,8 +12,8 @@ class Recording:
     """A function of tensors as a CUDA graph; `mode` returns the context manager in which it runs.
 
     The function takes and returns tensors, always of the same shapes, without host synchronisation. The first call runs
-    it normally, so that everything is compiled and allocated; the second one records it. Tensors that the function
-    keeps, such as warm starts, must not be reallocated.
+    it normally, so that everything is compiled and allocated; the second call records it. Tensors that the function
+    updates in place, such as warm starts, must not be reallocated.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class Recording:
         self._outputs: tuple[Any, ...] = ()
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
-        """Return what the function returns."""
+        """Return the results of the function."""
         if not self._warmed:
             self._warmed = True
             with self._mode():

@@ -1,4 +1,4 @@
-"""Products of sparse and dense matrices that always add in the same order."""
+"""Reproducible products of sparse and dense matrices: additions are always in the same order."""
 
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -19,16 +19,16 @@ _RUN = 32
 class SparseRows:
     """A matrix in compressed rows (CSR).
 
-    cuSPARSE adds in any order, so that two runs of a program differ in the last digits; here every entry of a product
-    is summed in the order of the row.
+    The order of additions in cuSPARSE varies, so that two runs of a program differ in the last digits; this class sums
+    every entry of a product in the order of the row.
     """
 
     def __init__(self, matrix: csr_array, dtype: torch.dtype, device: torch.device) -> None:
         self._rows: NDArray[np.int64] = matrix.indptr.astype(np.int64)
         counts = -(-np.diff(self._rows) // _RUN)
         self._runs_of_rows = np.concatenate([[0], np.cumsum(counts)])
-        place = np.arange(counts.sum()) - np.repeat(self._runs_of_rows[:-1], counts)
-        self._runs = np.concatenate([np.repeat(self._rows[:-1], counts) + _RUN * place, self._rows[-1:]])
+        index = np.arange(counts.sum()) - np.repeat(self._runs_of_rows[:-1], counts)
+        self._runs = np.concatenate([np.repeat(self._rows[:-1], counts) + _RUN * index, self._rows[-1:]])
         self._columns = as_tensor(matrix.indices.astype(np.int64)).to(device)
         self._weights = as_tensor(matrix.data).to(device, dtype)[:, None]
         self._cached_bounds: dict[tuple[int, int], tuple[Array, ...]] = {}

@@ -1,4 +1,4 @@
-"""Arguments of the fused kernels in groups: Triton passes named tuples to kernels and to the functions they call."""
+"""Arguments of the fused kernels, grouped in named tuples, which Triton can pass to kernels and functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Arrays(NamedTuple):
-    """Contiguous stacks (before, length, after) and what is stored for their columns, the fibers along the middle axis.
+    """Contiguous stacks (before, length, after) and results for their columns, the fibers along the middle axis.
 
     `log_u` and `marginal` are written for accurate columns only; `terms` are (3, columns) in float64.
     """
@@ -88,7 +88,7 @@ class Config(NamedTuple):
 
 
 class Location(NamedTuple):
-    """Where fibers are in a stack: index of the first entry, distance of entries, which fibers exist, their size."""
+    """Location of fibers in a stack: index of the first entry, stride, which fibers exist, and their size."""
 
     base: Any
     step: Any
@@ -100,7 +100,7 @@ class Recursion(NamedTuple):
     """Coefficients for K_ij = scale ratio^|i-j|.
 
     `part_ratio` and `chunk_ratio` are the ratios over a part and a chunk; `from_start` and `from_end`, (1, parts), are
-    those over all parts before and after each part. The last three are only needed for long fibers.
+    those over all parts before and after each part. The last three are needed only for long fibers.
     """
 
     ratio: Any

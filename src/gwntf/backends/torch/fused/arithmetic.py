@@ -35,7 +35,7 @@ def in_range(x):
 
 @triton.jit
 def flushed_mass(scaled, counted, product):
-    """Return an upper bound on the mass of entries of U or V that were subnormal and are treated as zero here."""
+    """Return an upper bound on the mass of subnormal entries of U or V, which are flushed to zero."""
     return times_tiny(tl.where((counted > 0) & (positive(scaled) > scaled), product, 0.0))
 
 
@@ -74,7 +74,7 @@ def divide_by_power(raised, product, side, config):
     """Return raised / product^power, NaN where the product is out of range.
 
     A large logarithm has few correct digits. With `config.exact` this is raised / product * product^rest: near power
-    one the exponent `rest` is small, and so is the error of its product with the logarithm. That costs one inverse more
+    one the exponent `rest` is small, and so is the error of its product with the logarithm. This needs one more inverse
     than product^-power.
     """
     base = tl.minimum(positive(product), _WIDE_LARGE if product.dtype == tl.float64 else _LARGE)

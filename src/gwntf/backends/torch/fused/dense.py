@@ -1,6 +1,6 @@
 """Transport of short fibers under any kernel, whose products are computed on the matrix units.
 
-Fibers are one block (fibers, parts) with one entry in each part; the kernel is padded by zeros.
+Fibers are one block (fibers, parts) with one entry in each part; the kernel is padded with zeros.
 """
 
 import triton
@@ -10,7 +10,7 @@ from gwntf.backends.torch.fused.fibers import columns_at
 from gwntf.backends.torch.fused.short_fibers import solve
 
 _LIFT, _LOWER = tl.constexpr(2.0**24), tl.constexpr(2.0**-24)
-"""The matrix units split a number into three and flush subnormal parts to zero: kernels are scaled up before that."""
+"""The matrix units split a number into three and flush subnormal parts to zero, so kernels are scaled up first."""
 
 
 @triton.jit

@@ -1,4 +1,4 @@
-"""What the fused kernels do to the entries of fibers in registers, from the powers of X and Y to the terms of W.
+"""Operations on the entries of fibers in registers, from the powers of X and Y to the terms of W.
 
 Fibers are tuples of blocks (fibers, parts) as in `fibers`; they may be one chunk of longer ones. The arithmetic is that
 of `transport.scaling` in plain numbers, and a column is accurate by the rules of `transport.domains`.
@@ -35,7 +35,7 @@ def raise_fibers(x, side, config):
 
 @triton.jit
 def load_scalings(log_u, where, offset, config):
-    """Load U of the last call."""
+    """Load U from the previous call."""
     logs = load_fibers(log_u, where, config, float("-inf"))
     u = ()
     for k in tl.static_range(len(logs)):
@@ -88,7 +88,7 @@ def converged(change, mass, tol):
 
 @triton.jit
 def check_entries(given, product, counted, scaled):
-    """Return what `is_accurate` needs to know about one half of a scaling, for every column.
+    """Return what `is_accurate` needs for one half of a scaling, for every column.
 
     Parameters
     ----------
@@ -100,8 +100,8 @@ def check_entries(given, product, counted, scaled):
     Returns
     -------
     total, fine, least, flushed : blocks (fibers,)
-        Sum of `given`; whether all products are in range; the least product that counts; bound on the mass of subnormal
-        entries of `scaled`.
+        Sum of `given`; whether all products are in range; the smallest product at a nonzero entry; bound on the mass of
+        subnormal entries of `scaled`.
     """
     total, fine = given[0], in_range(product[0])
     least = tl.where(counted[0] == 0.0, float("inf"), product[0])
@@ -155,7 +155,7 @@ def model_sums(y, v, ku, config):
 
 @triton.jit
 def store_accurate(arrays, c, inside, accurate, x_sum):
-    """Store which columns are accurate, empty ones among them, and return that."""
+    """Store and return which columns are accurate; empty columns are."""
     accurate = accurate | (x_sum == 0)
     tl.store(arrays.accurate + c, accurate, mask=inside)
     return accurate
@@ -163,7 +163,7 @@ def store_accurate(arrays, c, inside, accurate, x_sum):
 
 @triton.jit
 def store_logs(arrays, where, u, offset, config):
-    """Store log U for the next call, if it is to be kept."""
+    """Store log U for the next call, if requested."""
     if config.keep:
         logs = ()
         for k in tl.static_range(len(u)):

@@ -1,4 +1,4 @@
-"""Transport of short fibers under K_ij = scale ratio^|i-j|, which takes a few operations for each entry."""
+"""Transport of short fibers under K_ij = scale ratio^|i-j|, with a few operations per entry."""
 
 import triton
 import triton.language as tl
@@ -19,7 +19,7 @@ def product(fibers, kernel, transposed: tl.constexpr, config):  # noqa: ARG001
 def transport(indices, count, arrays, kernel, numbers, config: tl.constexpr):
     """Transport fibers of X to those of Y: see `backends.protocol.StackTransport`.
 
-    One block of fibers in each program; or, if there are indices, the first `count` of these in a loop over blocks.
+    Each program processes one block of fibers; with `indices` it loops over blocks of the first `count` of them.
     """
     left = tl.program_id(0) * config.block
     if indices is None:

@@ -1,8 +1,8 @@
-"""Fibers in registers: each fiber is spread over a few neighbouring threads, and each thread holds one part of it.
+"""Fibers in registers: each fiber is divided into parts, one for each of a few neighbouring threads.
 
-A fiber of up to parts * 2^bits entries is a tuple of 2^bits blocks (fibers, parts): block k of part p holds entry
-p 2^bits + k. Loops over blocks are unrolled when compiling. Fibers are loaded and stored as one block, because it takes
-minutes to compile one operation for each entry.
+A fiber of up to parts * 2^bits entries is a tuple of 2^bits blocks (fibers, parts): block k of part p is entry
+p 2^bits + k. Loops over blocks are unrolled at compile time. Fibers are loaded and stored as one block, because
+compiling one operation for each entry takes minutes.
 """
 
 import triton
@@ -36,7 +36,7 @@ def locate_chunk(where, chunk, config):
 
 @triton.jit
 def restrict(where, condition):
-    """Return the location of those fibers for which a condition holds."""
+    """Restrict a location to the fibers that satisfy a condition."""
     return Location(where.base, where.step, where.inside & condition, where.size)
 
 

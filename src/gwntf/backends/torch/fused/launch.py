@@ -20,7 +20,7 @@ _THREADS = 128
 _BITS, _WIDE_BITS = 4, 3
 _PROGRAMS = 1024
 _SCRATCH = 2**29
-"""Bytes of scratch memory for long fibers, unless a single program needs more."""
+"""Limit in bytes of scratch memory for long fibers, unless a single program needs more."""
 
 
 def fused_transport(form: KernelForm, length: int, *, exact: bool, recording: bool) -> FusedTransport | None:
@@ -91,13 +91,13 @@ def _launch_dense(form: DenseForm, arrays: Arrays, numbers: Numbers, config: Con
     config = config._replace(parts=max(16, triton.next_power_of_2(config.size)), block=block)
     grid = (triton.cdiv(arrays.columns, block),)
     options = {"num_warps": _THREADS // 32, "num_stages": 1}
-    if config.native and config.size > 64:  # otherwise ptxas may settle for 32 registers and spill everything
+    if config.native and config.size > 64:  # otherwise ptxas may use 32 registers only and spill
         options["maxnreg"] = 255
     dense.transport[grid](arrays, form.matrix, form.transposed, numbers, config, **options)
 
 
 def _launch_exponential(form: ExponentialForm, arrays: Arrays, numbers: Numbers, config: Config) -> None:
-    """Transport all columns or, in float64 (`config.wide`), those that are not accurate."""
+    """Transport all columns or, in float64 (`config.wide`), the inaccurate ones."""
     indices, count = _true_indices(~arrays.accurate) if config.wide else (None, None)
     ratio, scale, size = float(form.ratio), float(form.scale), config.size
     bits = _WIDE_BITS if config.wide else _BITS

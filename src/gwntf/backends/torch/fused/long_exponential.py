@@ -1,8 +1,8 @@
-"""Transport of long fibers under K_ij = scale ratio^|i-j|, chunk by chunk, with a few operations for each entry.
+"""Transport of long fibers under K_ij = scale ratio^|i-j|, chunk by chunk, with a few operations per entry.
 
 U, V, x^phi and y^psi of a block of fibers are in scratch memory, as one record for each chunk: the entries, each a
 block (fibers, parts), and one more block, the carries into the parts from one side. V is computed from the first chunk
-to the last, so that the carries from before are known and are stored with it; U is computed from the last chunk to the
+to the last, so that the carries from before are available and stored with it; U is computed from the last chunk to the
 first and stored with the carries from behind. Each half-step thus reads one of its two carries, computes the other one,
 and passes over the fiber once.
 """
@@ -63,7 +63,7 @@ def store_entries(array, chunk, entries, config):
 
 @triton.jit
 def into_parts(carry, kernel, FORWARD: tl.constexpr):
-    """Return what a carry adds to each part of a chunk, from before (FORWARD) or from behind."""
+    """Return the contribution of a carry to each part of a chunk, from before (FORWARD) or from behind."""
     return carry[:, None] * (kernel.from_start if FORWARD else kernel.from_end)
 
 
@@ -149,7 +149,7 @@ def half_step(given, raised, out, last, checking, chunks, kernel, side, FORWARD:
     for i in range(chunks):
         chunk = i if FORWARD else chunks - 1 - i
         _, kv, _, now, carries = update(given, raised, out, chunk, carries, kernel, side, FORWARD, config)
-        if CHECKS:  # noqa: SIM102  (decided when compiling)
+        if CHECKS:  # noqa: SIM102  (evaluated at compile time)
             if checking:
                 by, of = marginal_change(load_entries(last, chunk, config), now, kv)
                 change += by
@@ -171,7 +171,7 @@ def raise_all(source, out, where, counted, chunks, side, config):
 
 @triton.jit
 def start(arrays, u, v, x_raised, where, chunks, kernel, numbers, config):
-    """Store U of the last call, or the one that follows from a constant V."""
+    """Store U from the previous call, or U computed from a constant V."""
     carry = zeros(kernel, config)
     for i in range(chunks):
         chunk = chunks - 1 - i if config.warm else i
@@ -189,9 +189,9 @@ def start(arrays, u, v, x_raised, where, chunks, kernel, numbers, config):
 
 @triton.jit
 def iterate(u, v, x_raised, y_raised, other, chunks, kernel, numbers, config):
-    """Do all scalings but the last; return where each column has its U.
+    """Do all scalings but the last; return pointers to U of each column.
 
-    With checks U alternates between two arrays, `other` numbers apart; a converged column stays in one of them.
+    With checks, U alternates between two arrays with a distance of `other`; a converged column stays in one of them.
     """
     side = tl.full((config.block, 1), 0, tl.int32)
     done = tl.full((config.block,), 0, tl.int32) > 0
@@ -255,7 +255,7 @@ def write_back(arrays, u, psi, where, chunks, numbers, config):
 
 @triton.jit
 def solve(c, inside, scratch, arrays, size, kernel, numbers, config):
-    """Transport the fibers c of X to those of Y; of inaccurate ones only that is stored, and their terms."""
+    """Transport the fibers c of X to those of Y; for inaccurate ones only the flag and the terms are stored."""
     where = locate(c, inside, arrays.after, size)
     chunks = tl.cdiv(size, config.parts * 2**config.bits)
     array = chunks * (config.block * config.parts * (2**config.bits + 1))

@@ -1,8 +1,8 @@
 """K v for K_ij = scale ratio^|i-j| by two recursions, for fibers in registers or for one chunk of longer ones.
 
-This takes a few operations for each entry. Where a fiber is spread over several threads, each thread first computes
-what its part adds to the sums of the others. Entries outside of the registers enter as two carries: the sum over all
-entries before the first one, discounted to the entry before it, and the same from behind.
+This takes a few operations per entry. Where a fiber is divided among several threads, each thread first computes the
+contribution of its part to the sums of the others. Entries outside the registers are represented by two carries: the
+sum over all entries before the first one, discounted to the entry before it, and the same from behind.
 """
 
 import triton
@@ -13,7 +13,7 @@ from gwntf.backends.torch.fused.arguments import Recursion
 
 @triton.jit
 def shifted(own, BY: tl.constexpr, PARTS: tl.constexpr):
-    """Return the value of the part `BY` places before each part, zero where there is none."""
+    """Return the values of the parts shifted by `BY`, zero where there is none."""
     part = tl.arange(0, PARTS)[None, :] - BY
     exists = (part >= 0) & (part < PARTS)
     source = tl.broadcast_to(tl.where(exists, part, 0), (own.shape[0], PARTS))

@@ -1,4 +1,4 @@
-"""Transport of fibers that stay in registers from the first scaling to the last, whatever multiplies by the kernel."""
+"""Transport of fibers that stay in registers from the first scaling to the last, for any type of kernel."""
 
 # mypy: ignore-errors
 
@@ -29,7 +29,7 @@ from gwntf.backends.torch.fused.fibers import constant_fibers, load_fibers, loca
 
 @triton.jit
 def iterate(u, xp, yp, kernel, product, numbers, config):
-    """Do all scalings but the last; a converged column keeps the U from which it converged."""
+    """Do all scalings but the last; a converged column keeps its last U before the test."""
     done = tl.sum(xp[0], axis=1) < 0
     iteration, going = 1, 1
     while (iteration < numbers.max_iter) & (going > 0):
@@ -50,10 +50,10 @@ def iterate(u, xp, yp, kernel, product, numbers, config):
 
 @triton.jit
 def solve(c, inside, arrays, kernel, product, numbers, config):
-    """Transport the fibers c of X to those of Y; of inaccurate ones only that is stored, and their terms.
+    """Transport the fibers c of X to those of Y; for inaccurate ones only the flag and the terms are stored.
 
-    ``product(fibers, kernel, transposed, config)`` is K V, or K' U if transposed. What follows the last scaling goes
-    array by array, because few of them fit in registers at a time.
+    ``product(fibers, kernel, transposed, config)`` is K V, or K' U if transposed. After the last scaling,
+    arrays are processed one at a time, because few of them fit in registers.
     """
     where = locate(c, inside, arrays.after, config.size)
     xp, x_sum = raise_fibers(load_fibers(arrays.data, where, config), numbers.data, config)
