@@ -1,9 +1,9 @@
-"""Damaged files by the hundred thousand: `python -m tests.fuzz --minutes 10`, or `make fuzz`.
+"""Hundreds of thousands of damaged files: `python -m tests.fuzz --minutes 10`, or `make fuzz`.
 
-Two processes take turns over all formats. Inputs are tried in batches in a forked process with a limit of memory and of
-seconds for each, so that a crash or a hang costs a batch and is counted. Files that `readers.matlab` reads in a child
-process are read here without it: crashes of their libraries are counted, and are no defects. Anything else but an
-error of ours is a defect; the input is kept.
+Two processes alternate between all formats. Inputs are tried in batches in a forked process with limits on memory and
+on the seconds of each, so that a crash or a hang ends one batch and is counted. Files that `readers.matlab` reads in a
+child process are read here without it: crashes of their libraries are counted, but are not defects. Any other outcome
+than an error of the library is a defect, and the input is saved.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def read_here(reader: str, path: Path, key: str | None, labels: str | None, max_
 
 
 def batch(seed: Seed, number: int, out: int) -> None:
-    """Try some inputs in this process, and say after each what became of it."""
+    """Try some inputs in this process, and report the outcome of each."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -60,16 +60,16 @@ def batch(seed: Seed, number: int, out: int) -> None:
         which, edits = rng.randrange(100), draw_edits(rng)
         signal.alarm(SECONDS)
         try:
-            told = seed.try_edits(which, edits)
+            outcome = seed.try_edits(which, edits)
         except BaseException as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
-            told = f"DEFECT {type(error).__name__} {Path(place.filename).name}:{place.lineno} {which} {edits}"
+            outcome = f"DEFECT {type(error).__name__} {Path(place.filename).name}:{place.lineno} {which} {edits}"
         signal.alarm(0)
-        os.write(out, told.replace("\n", " ").encode() + b"\n")
+        os.write(out, outcome.replace("\n", " ").encode() + b"\n")
 
 
 def run_batch(seed: Seed, number: int) -> tuple[Counter[str], list[str]]:
-    """Fork, try a batch, and count what came of it; a crash ends the batch."""
+    """Fork, try a batch, and count its outcomes; a crash ends the batch."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -85,16 +85,16 @@ def run_batch(seed: Seed, number: int) -> tuple[Counter[str], list[str]]:
         lines = stream.read().decode().splitlines()
     status = os.waitpid(child, 0)[1]
     defects = [line for line in lines if line.startswith("DEFECT")]
-    told: Counter[str] = Counter(" ".join(line.split()[:3]) if line in defects else line for line in lines)
+    outcomes: Counter[str] = Counter(" ".join(line.split()[:3]) if line in defects else line for line in lines)
     if status:
-        told[f"signal {os.WTERMSIG(status)}"] += 1
+        outcomes[f"signal {os.WTERMSIG(status)}"] += 1
         if os.WTERMSIG(status) or os.WEXITSTATUS(status):
             defects.append(f"ended by signal {os.WTERMSIG(status)} after {len(lines)} of batch {number}")
-    return told, defects
+    return outcomes, defects
 
 
 def worker(first: int, step: int, end: float, names: list[str], kept: str, answers: Any) -> None:
-    """Take turns over the formats until the time is up."""
+    """Alternate between the formats until the time is over."""
     os.nice(19)
     shared = Path("/dev/shm")  # noqa: S108
     base = shared if shared.is_dir() else Path(tempfile.gettempdir())
@@ -110,8 +110,8 @@ def worker(first: int, step: int, end: float, names: list[str], kept: str, answe
             for name, seed in seeds.items():
                 for file, whole in seed.files:
                     file.write_bytes(whole)
-                told, found = run_batch(seed, number)
-                counts[name].update(told)
+                outcomes, found = run_batch(seed, number)
+                counts[name].update(outcomes)
                 guarded = name in ISOLATED
                 defects += [f"{name}: {line}" for line in found if line.startswith("DEFECT") or not guarded]
                 if any("signal" in line for line in found) and not guarded:

@@ -1,7 +1,7 @@
 """Damaged files guided by coverage: `python -m tests.fuzz_guided csv -max_total_time=600`, with atheris installed.
 
 The first argument names a target of `mutations.TARGETS`; all others are libFuzzer's. It stops at the first defect.
-Libraries that crash take this process with them: `tests.fuzz` goes on after crashes and counts them.
+A crash of a library ends this process: `tests.fuzz` continues after crashes and counts them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ with atheris.instrument_imports(include=["gwntf.readers", "gwntf.io", "numpy.lib
 
 
 def main() -> None:
-    """Feed the files of one target, each with libFuzzer's own changes."""
+    """Read the files of one target with the changes that libFuzzer makes."""
     name = sys.argv.pop(1)
     folder = Path(tempfile.mkdtemp(prefix="gwntf-fuzz-"))
     seed = Seed.written(TARGETS[name], folder)

@@ -1,4 +1,4 @@
-"""Damaged files: edits of valid ones, with checksums put right again so that the damage is looked at."""
+"""Damaged files: edits of valid ones, with corrected checksums so that the damaged parts are read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gwntf import NMF, GwntfError, load, read_data
+from gwntf import NMF, GwntfError, TensorClustering, load, read_data
 from tests.data_files import WRITERS, X
 
 MEMORY = 2**28
@@ -35,7 +35,7 @@ NUMBERS = (
 WORDS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**63 - 1, 2**64 - 1)
 
 Edit = tuple[int, float, int]
-"""Kind, place as a share of the file, and a number that says what to put there."""
+"""Kind, position as a share of the file, and a number that determines the new content."""
 
 
 def apply(data: bytes, edits: Sequence[Edit]) -> bytes:
@@ -69,7 +69,7 @@ def _word(data: bytearray, place: int, value: int) -> None:
 
 
 def _number(data: bytearray, place: int, value: int) -> None:
-    """Put another number in the place of one that is written out."""
+    """Replace a number in decimal digits by another."""
     found = list(re.finditer(rb"\d+", bytes(data[place : place + 400])))
     if found:
         one = found[value % min(4, len(found))]
@@ -97,7 +97,7 @@ KINDS: tuple[Callable[[bytearray, int, int], None], ...] = (
 )
 
 
-# --- putting checksums right -------------------------------------------------------------------------------
+# --- correcting checksums ----------------------------------------------------------------------------------
 
 
 def png_checksums(data: bytes) -> bytes:
@@ -113,7 +113,7 @@ def png_checksums(data: bytes) -> bytes:
 
 
 def as_archive(data: bytes) -> bytes:
-    """Put a damaged .npy into an archive that is whole."""
+    """Put a damaged .npy into an intact archive."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("X.npy", data)
@@ -129,7 +129,7 @@ def model_checksum(data: bytes) -> bytes:
 
 @dataclass
 class Target:
-    """A valid file, or folder of files of which one is damaged at a time, and what reads it.
+    """A valid file, or a folder of files of which one is damaged at a time, and its reader.
 
     Attributes
     ----------
@@ -149,22 +149,30 @@ class Target:
     seed: Callable[[bytes], bytes] = bytes
 
     def read(self, path: Path) -> str:
-        """Read a damaged file; any error that is not ours goes through."""
+        """Read a damaged file; errors that are not of the library are not caught."""
         try:
             if path.suffix == ".gwntf":
-                load(path).inverse_transform(np.ones((1, 2)))
+                found = load(path)
+                model = getattr(found, "model_", found)  # of a clusterer
+                model.inverse_transform(np.ones((1, model.embedding_.shape[1])))
                 return "read"
             found = read_data(path, **self.options, max_bytes=MEMORY).X
         except GwntfError as error:
             return type(error).__name__
         if found.dtype.kind not in "fiub" or len(found.shape) < 1:
-            raise AssertionError(f"what is no data was read: {found!r}")
+            raise AssertionError(f"invalid data were read: {found!r}")
         return "read"
 
 
 def write_model(folder: Path) -> Path:
     path = folder / "m.gwntf"
     NMF(2, max_iter=3, tol=0, engine="numpy", random_state=0).fit(X).save(path)
+    return path
+
+
+def write_clusterer(folder: Path) -> Path:
+    path = folder / "c.gwntf"
+    TensorClustering(2, max_iter=2, engine="numpy", random_state=0).fit(X).save(path)
     return path
 
 
@@ -191,6 +199,7 @@ TARGETS: dict[str, Target] = {
     "jpg": Target(WRITERS["jpg"], {"color": True}),
     "model": Target(write_model),
     "model-inner": Target(write_model, {}, model_checksum),
+    "clusterer-inner": Target(write_clusterer, {}, model_checksum),
 }
 ISOLATED: dict[str, Target] = {
     "mat": Target(WRITERS["mat"], LABELLED),
@@ -216,7 +225,7 @@ class Seed:
         return cls(target, path, tuple((file, target.seed(file.read_bytes())) for file in files))
 
     def try_edits(self, which: int, edits: Sequence[Edit]) -> str:
-        """Damage one file, read, and put it back."""
+        """Damage one file, read it, and restore it."""
         file, whole = self.files[which % len(self.files)]
         file.write_bytes(self.target.repair(apply(whole, edits)))
         outcome = self.target.read(self.path)

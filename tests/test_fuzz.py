@@ -1,4 +1,4 @@
-"""Damaged files of every format give errors of ours and nothing else; `make fuzz` tries very many more."""
+"""Damaged files of every format raise errors of the library only; `make fuzz` tries many more."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def check(target, folder, examples):
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_damaged_files_give_our_errors_alone(name, tmp_path):
+def test_damaged_files_raise_errors_of_the_library_only(name, tmp_path):
     check(TARGETS[name], tmp_path, 40)
 
 
 @pytest.mark.parametrize("name", ISOLATED)
-def test_damaged_files_read_apart_give_our_errors_alone(name, tmp_path):
+def test_damaged_files_read_in_a_child_process_raise_errors_of_the_library_only(name, tmp_path):
     check(ISOLATED[name], tmp_path, 3)
