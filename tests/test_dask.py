@@ -570,3 +570,15 @@ def test_fit_of_a_killed_client_is_resumed_by_another_with_the_same_result(curre
     found.fit(as_dask(samples()))
     assert seen == [3, 4, 5]
     assert_equal_fits(found, clone(model).fit(samples()))
+
+
+def test_ended_fits_leave_the_connection_of_the_client_open(current):
+    """A failing request to the scheduler would close it: the scheduler would release all data of the client."""
+    X = as_dask(samples()).persist()
+    kept = current.scatter(1)
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="cut short"):
+            GWNTF(3, costs=ALL_MODES, graph_reg=5, callbacks=[cut_short], **FEW).fit(X)
+        assert not wait_until_empty(current)
+    assert current.gather(kept) == 1
+    np.testing.assert_array_equal(X.compute(), samples())

@@ -164,6 +164,6 @@ def test_custom_loss_is_the_objective_also_of_clones():
 
 def test_models_with_custom_losses_are_not_written_to_files(tmp_path):
     path = tmp_path / "model.gwntf"
-    with pytest.raises(InputError, match="model: got a Cauchy; expected one of .*GNCP"):
+    with pytest.raises(InputError, match=r"model: got a Cauchy; expected one of .*GNCP"):
         Cauchy(3, **FEW).fit(samples()).save(path)
     assert not path.exists()

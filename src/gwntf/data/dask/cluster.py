@@ -36,9 +36,9 @@ class Cluster:
         return get_backend("auto")
 
     def close(self) -> None:
-        """Cancel all outstanding tasks."""
+        """Release all tasks and their results."""
         if "tasks" in vars(self):
-            self.tasks.cancel()
+            self.tasks.release()
 
     def read(self, X: Any, dtype: np.dtype[Any]) -> OnDask:
         """Have the workers compute a Dask array; entries are not checked."""
@@ -60,7 +60,7 @@ class Cluster:
         slices = [slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False)]
         sizes = tuple(part.stop - part.start for part in slices)
         merged = X.rechunk({0: sizes} | dict.fromkeys(range(1, X.ndim), -1))
-        # These may be shared with other computations, and are not cancelled
+        # These may be shared with other computations: Dask releases them when nothing refers to them
         return slices, self.tasks.client.compute(list(merged.to_delayed().ravel()), retries=RETRIES)
 
     def check(self) -> None:

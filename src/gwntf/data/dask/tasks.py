@@ -1,4 +1,4 @@
-"""Tasks on a cluster: assigned to workers, submitted, added up where they are, gathered, and cancelled together."""
+"""Tasks on a cluster: assigned to workers, submitted, reduced on workers, gathered, and released together."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -75,11 +75,15 @@ class Tasks:
         """Return the workers, each as often as it has threads."""
         return [worker for worker, threads in self.client.nthreads().items() for _ in range(threads)]
 
-    def cancel(self) -> None:
-        """Cancel all outstanding futures."""
-        left = list(self._open)
-        if left and self.client.status == "running":
-            self.client.cancel(left, force=True)
+    def release(self) -> None:
+        """Release all futures, so that the scheduler drops the tasks and their results.
+
+        `Client.cancel` is not used: it fails on the scheduler, which then disconnects the client, if a task has
+        dependents that were released before.
+        """
+        if self.client.status == "running":
+            for future in list(self._open):
+                future.release()
 
 
 def current_client() -> Client | None:
