@@ -405,7 +405,9 @@ def test_the_row_of_the_clusterer_gives_its_labels(tmp_path, few_digits):
 
 def test_a_method_may_have_no_graph(tmp_path, few_digits):
     path = tmp_path / "none.toml"
-    path.write_text("dataset = 'digits'\n[[method]]\nname = 'GNMF'\nparams = { graph = 'none', max_iter = 2, tol = 0 }\n")
+    path.write_text(
+        "dataset = 'digits'\n[[method]]\nname = 'GNMF'\nparams = { graph = 'none', max_iter = 2, tol = 0 }\n"
+    )
     table = load_table(path)
     setting = load_setting("digits", table.methods)
     assert not setting.graphs
