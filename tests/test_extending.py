@@ -1,4 +1,4 @@
-"""The page on new costs and losses, followed to the letter in a copy of the library."""
+"""The code of the page on new costs and losses, applied to a copy of the library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEP = re.compile(r"(?P<what>Append to|New file) `(?P<path>[\w/.]+)`:\n\n```pyth
 
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory):
-    """A copy of the library and of the tests' fixtures with every step of the page done, and the files it touched."""
+    """A copy of the library and of the test fixtures with all code of the page, and the files that it changes."""
     copy = tmp_path_factory.mktemp("library")
     shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__"))
     (copy / "tests").mkdir()
@@ -53,7 +53,7 @@ def test_what_the_page_adds_passes_its_own_tests(followed):
     copy, touched = followed
     tests = [path for path in touched if path.startswith("tests/")]
     printed = run(copy, "pytest", "-q", "-p", "no:cacheprovider", "--doctest-modules", *tests, touched[2])
-    assert re.search(r"19 passed", printed), printed
+    assert re.search(r"20 passed", printed), printed
 
 
 def test_what_the_page_adds_is_as_clean_as_the_library(followed):
