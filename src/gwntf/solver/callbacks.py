@@ -77,6 +77,7 @@ class ProgressBar:
     def on_fit_end(self) -> None:
         """Close the bar; called after the fit, also if it failed."""
         self._bar.close()
+        self._bar = None  # an open stream could not be copied with the estimator
 
 
 @contextmanager
