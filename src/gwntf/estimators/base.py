@@ -264,9 +264,9 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
 def check_parameters(model: Any) -> None:
     """Raise a ValueError unless every parameter of an estimator has a valid type and value, whatever the data."""
     model._validate_params()
-    for name in model._parameter_constraints:
+    for name, allowed in model._parameter_constraints.items():
         value = getattr(model, name)
-        if isinstance(value, bool) and name in CONSTRAINTS:  # Python takes True for 1
+        if isinstance(value, bool) and "boolean" not in allowed:  # Python takes True for 1
             raise InputError(name, repr(value), "a number")
     for index, callback in enumerate(model.callbacks or ()):
         if not callable(callback) and not isinstance(callback, Checkpoint):

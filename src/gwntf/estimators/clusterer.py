@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from gwntf.backends import to_host
@@ -90,6 +90,7 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     (3,)
     """
 
+    labels_: NDArray[np.int_]
     _samples: Any  # the X of `fit`, until `_rows` is known
     _rows: FloatArray | None  # embedding of the training samples as new ones
 
@@ -145,10 +146,14 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def factorization(self) -> GWNTF:
         """Return the factorization that `fit` fits, not fitted."""
         graph: Any = self.graph
+        if isinstance(graph, str):
+            graph = KNNGraph(metric="auto", weight="self-tuning")
+        elif isinstance(graph, KNNGraph):
+            graph = clone(graph)  # parameters that are set later must not change the fitted model
         model = GWNTF(
             self.n_components or COMPONENTS_PER_CLUSTER * self.n_clusters,
             costs=self.costs,
-            graph=KNNGraph(metric="auto", weight="self-tuning") if isinstance(graph, str) else graph,
+            graph=graph,
             graph_reg=self.graph_reg,
             sample_shape=self.sample_shape,
             missing=self.missing,
@@ -185,6 +190,22 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.set_fitted(model, self._labels(model))
         self._samples = X
         return self
+
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int_]:
+        """Find the clusters of X and return `labels_`.
+
+        Parameters
+        ----------
+        X : array-like, sparse array or chunked array of shape (n_samples, I_1, ..., I_{N-1})
+            Nonnegative data, samples first.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.fit(X, y).labels_
 
     def set_fitted(self, model: GWNTF, labels: NDArray[np.int_]) -> None:
         """Set the fitted attributes from a fitted factorization and the labels of its samples."""
