@@ -1,9 +1,9 @@
-"""The data of a fit: blocks of samples, where they are, and the algebra between them and the factors.
+"""The data of a fit: blocks of samples, their storage, and tensor algebra with the factors.
 
-May import `backends` and `core`. Start with `block`, what every block can do; `dense` and `sparse` are the two kinds of
-block. `blocks` says where blocks are and where functions of one block run: `InMemory` there, `stream` for sources that
-are larger than memory, `dask` for a cluster. `tensor` is what the rest of the library sees, `inputs` makes it from what
-a user gives, `checks` says what entries are allowed.
+May import `backends` and `core`. Start with `block`, the interface of a block of samples, which `dense` and `sparse`
+implement. `blocks` is the interface of a collection of blocks that runs functions on them; `InMemory` implements it for
+one block, `stream` out of core, `dask` on a cluster. `tensor` is the class that the rest of the library uses, `inputs`
+builds it from the data of the user, and `checks` validates the entries.
 """
 
 from gwntf.data.algebra import (
@@ -21,7 +21,7 @@ from gwntf.data.blocks import Blocks, Kept, Parts
 from gwntf.data.checks import as_real_array, check_layout, check_sample_shape, check_unscaled
 from gwntf.data.inputs import as_data, as_dense_block, masked_to_nan
 from gwntf.data.partition import pieces
-from gwntf.data.sources import find_client
+from gwntf.data.sources import is_dask
 from gwntf.data.tensor import DataTensor, stacked_alike
 
 __all__ = [
@@ -43,8 +43,8 @@ __all__ = [
     "check_layout",
     "check_sample_shape",
     "check_unscaled",
-    "find_client",
     "fold",
+    "is_dask",
     "khatri_rao",
     "masked_to_nan",
     "mode_product",

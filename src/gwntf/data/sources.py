@@ -1,7 +1,6 @@
-"""Data of other libraries that are read in parts: which they are, what type they have, and how they are split.
+"""Sources, data that are read in blocks: their detection, dtypes, and splits into blocks.
 
-A `numpy.memmap`, a zarr array or a Dask array is a source: it has a shape, a number type, and samples that can be read.
-Nothing is imported to find out what something is.
+A source is a `numpy.memmap`, a zarr array or a Dask array. No library is imported to detect its arrays.
 """
 
 import math
@@ -22,16 +21,16 @@ from gwntf.data.partition import pieces
 from gwntf.data.sparse import sparse_block
 
 BLOCK_BYTES = 2**24
-"""Bytes of a block of samples in the number type of the fit; about three of them are in memory at a time.
+"""Bytes of a block of samples in the dtype of the fit; about three blocks are in memory at a time.
 
-Larger ones are slower on a CPU: memory of more than 32 MB is released and allocated again from block to block.
+Larger blocks are slower on a CPU, because memory of more than 32 MB is released and allocated again for every block.
 """
 
 WHOLE_BYTES = 2**26
-"""Sources of at most so many bytes are read as a whole."""
+"""Sources of at most this many bytes are read into memory."""
 
-_MOST = 32
-"""Blocks that one chunk of the source may fill: it is read whole, whatever part of it is wanted."""
+_MAX_BLOCKS_PER_CHUNK = 32
+"""Maximum number of blocks in one chunk of a source, because chunks are always read as a whole."""
 
 
 def is_sparse(X: Any) -> bool:
@@ -54,15 +53,6 @@ def is_dask(X: Any) -> bool:
     return _is_of("dask.array", "Array", X)
 
 
-def find_client(X: Any) -> Any:
-    """Return the client whose workers process a Dask array; None for other data, or where no client is in use."""
-    if not is_dask(X) or "distributed" not in sys.modules:
-        return None
-    from gwntf.data.dask.tasks import current_client
-
-    return current_client()
-
-
 def has_sparse_chunks(X: Any) -> bool:
     """Whether this is a Dask array of sparse arrays."""
     return is_dask(X) and is_sparse(X._meta)
@@ -74,40 +64,44 @@ def _is_of(module: str, name: str, X: Any) -> bool:
 
 
 def fit_dtype(own: np.dtype[Any], dtype: Any) -> np.dtype[Any]:
-    """Return the number type of a fit: the given one, else that of X if it is a floating one, else float64."""
+    """Return the dtype of a fit: the given one, else that of X if it is float32 or float64, else float64."""
     own = own.newbyteorder("=")
     keep = own in (np.float32, np.float64)
     return np.dtype(dtype if dtype is not None else (own if keep else np.float64))
 
 
 def check_dtype(own: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the number type in which entries are checked before a fit in another: their own, if they are floats."""
+    """Return the dtype in which entries are checked: their own if they are floats, else that of the fit."""
     return dtype if own.kind in "iub" else fit_dtype(own, None)
 
 
 def check_source(X: Any) -> None:
-    """Check shape and number type, without reading any entry."""
+    """Check shape and dtype, without reading entries."""
     if any(not isinstance(size, int | np.integer) for size in X.shape):
-        raise InputError("X", f"a Dask array of unknown shape {X.shape}", "X.compute_chunk_sizes() of it")
+        raise InputError(
+            "X", f"a Dask array of unknown shape {X.shape}", "known chunk sizes: call X.compute_chunk_sizes()"
+        )
     check_shape(X.shape)
     check_kind(X.dtype)
 
 
 def is_small(X: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether a source has at most `WHOLE_BYTES` in a number type, or a single block: it is read as a whole."""
+    """Whether a source is read into memory: it has a single block, or at most `MAX_IN_MEMORY_BYTES`."""
     return len(source_slices(X, dtype, BLOCK_BYTES)) <= 1 or dtype.itemsize * math.prod(X.shape) <= WHOLE_BYTES
 
 
 def source_slices(X: Any, dtype: np.dtype[Any], size: int) -> list[slice]:
-    """Split the samples into blocks of about so many bytes; of whole chunks, where the source has chunks."""
+    """Split the samples into blocks of about `size` bytes; blocks are whole chunks if the source has chunks."""
     sample = dtype.itemsize * math.prod(X.shape[1:])
     step = max(1, size // sample)
     if is_mapped(X):
         return list(pieces(X.shape[0], step))
     lengths = X.chunks[0] if is_dask(X) else [part.stop - part.start for part in pieces(X.shape[0], X.chunks[0])]
-    if max(lengths) > max(1, _MOST * step) and not has_sparse_chunks(X):
+    if max(lengths) > max(1, _MAX_BLOCKS_PER_CHUNK * step) and not has_sparse_chunks(X):
         given = f"chunks of {max(lengths)} samples, {max(lengths) * sample / 2**20:.0f} MiB"
-        allowed = f"chunks of at most {max(1, _MOST * step)} samples: write or rechunk X along its first axis"
+        allowed = (
+            f"chunks of at most {max(1, _MAX_BLOCKS_PER_CHUNK * step)} samples: write or rechunk X along its first axis"
+        )
         raise InputError("X", given, allowed)
     slices: list[slice] = []
     start = stop = 0
@@ -120,26 +114,26 @@ def source_slices(X: Any, dtype: np.dtype[Any], size: int) -> list[slice]:
 
 
 def read(X: Any, rows: slice) -> Any:
-    """Read some samples of a source into memory, in a copy of their own, sample by sample."""
+    """Read some samples of a source into a new array in C order and native byte order."""
     part = X[rows]
     if is_dask(part):
         part = part.compute(scheduler="synchronous")
     if is_sparse(part):
         return part
     if not isinstance(part, np.ndarray):
-        raise InputError("X", f"chunks of type {type(part).__name__}", "NumPy arrays")
+        raise InputError("X", f"chunks of type {type(part).__name__}", "chunks that are NumPy or sparse arrays")
     return np.array(part, part.dtype.newbyteorder("="), order="C")
 
 
 def as_block(part: NDArray[Any] | Any, backend: Backend, dtype: Any) -> Block:
-    """Return samples, dense or sparse, as a block in a number type; entries are not checked."""
+    """Return samples, dense or sparse, as a block of a dtype; entries are not checked."""
     if is_sparse(part):
         return sparse_block(part, backend).astype(dtype)
     return DenseBlock(backend.asarray(part, dtype), None, backend)
 
 
 def file_state(X: Any) -> tuple[int, int] | None:
-    """Return the size of the file of a memmap and when it was last written; None for other sources."""
+    """Return size and modification time of the file of a memmap; None for other sources."""
     if not is_mapped(X) or X.filename is None:
         return None
     try:

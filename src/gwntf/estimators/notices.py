@@ -97,7 +97,7 @@ def warn_isolated(graph: csr_array) -> None:
     if alone.size and graph.shape[0] > 1:
         warn(
             f"{alone.size} of {graph.shape[0]} samples have no edge in the graph ({_some(alone)}), which says nothing "
-            "of them: use graph_weight='binary', more `n_neighbors`, or a `graph` that joins them.",
+            "of them: use KNNGraph(weight='binary'), more `n_neighbors`, or a `graph` that connects them.",
             DisconnectedGraphWarning,
         )
 

@@ -1,11 +1,12 @@
 """Where an estimator computes: a backend of this process, and a Dask cluster for Dask arrays."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from gwntf.backends import BACKENDS, Backend, get_backend
-from gwntf.data import find_client
+from gwntf.data import is_dask
 
 ENGINES = BACKENDS
 """What the parameter `engine` may be."""
@@ -22,7 +23,7 @@ class Place(NamedTuple):
 @contextmanager
 def open_place(engine: str, device: str | None, given: Any) -> Iterator[Place]:
     """Provide the place for some data; nothing is left on a cluster when the block ends, however it does."""
-    client = find_client(given)
+    client = _current_client(given)
     if client is None:
         backend = get_backend(engine, device=device, given=given)
         with backend.session(given):
@@ -36,3 +37,12 @@ def open_place(engine: str, device: str | None, given: Any) -> Iterator[Place]:
         yield Place(cluster.backend, default, cluster)
     finally:
         cluster.close()
+
+
+def _current_client(X: Any) -> Any:
+    """Return the client whose workers process a Dask array; None for other data, or if there is no client."""
+    if not is_dask(X) or "distributed" not in sys.modules:
+        return None
+    from gwntf.data.dask import current_client
+
+    return current_client()

@@ -6,5 +6,6 @@ scheduler.
 """
 
 from gwntf.data.dask.cluster import Cluster
+from gwntf.data.dask.tasks import current_client
 
-__all__ = ["Cluster"]
+__all__ = ["Cluster", "current_client"]
