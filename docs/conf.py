@@ -101,5 +101,5 @@ def escape_bars(app: Any, what: str, name: str, thing: Any, options: Any, lines:
 
 
 def setup(app: Any) -> None:
-    """Connect what Sphinx has to be told about our pages and docstrings."""
+    """Register the handler of docstrings."""
     app.connect("autodoc-process-docstring", escape_bars)

@@ -215,8 +215,8 @@ OWNED = {
 
 
 def sections(text):
-    """Split a page at its headings."""
-    return re.split(r"\n(?=##)", text)
+    """Split a page at its headings of the second level."""
+    return re.split(r"\n(?=## )", text)
 
 
 def stale(text):
