@@ -1,7 +1,8 @@
-"""Costs between the entries of a mode, the kernels that follow from them, and the graph on the samples.
+"""Costs between the entries of a mode, the kernels computed from them, and the graph on the samples.
 
-May import `data`, `backends` and `core`. Start with `costs`, then `kernels` (objects that apply themselves); `near_far`
-and its kernel are for modes too long for all pairs, `graph` is independent of these; `ties` joins new samples to it.
+May import `data`, `backends` and `core`. Start with `costs`, then `kernels` (linear maps without a stored matrix, where
+possible); `near_far` and its kernel are for modes too long to compare all pairs. `graph` is independent of these, and
+`ties` extends it to new samples.
 """
 
 from gwntf.geometry.costs import (

@@ -1,4 +1,4 @@
-"""Ground costs C_n: named, given as arrays, or sums over axes."""
+"""Ground costs C_n: named costs, cost matrices, and sums over the axes of a grid."""
 
 from __future__ import annotations
 
@@ -19,25 +19,24 @@ CostFunction: TypeAlias = Callable[[DataTensor, int], FloatArray]
 
 
 NAMED_COSTS: dict[str, CostFunction] = {}
-"""Costs that have a name; `named_cost` adds to them."""
+"""Cost functions by name, registered by `named_cost`."""
 
 COSTS_OF_SLICES: set[str] = set()
-"""Names of those that compare slices of the data; the others depend on positions only."""
+"""Names of the costs that compare slices of the data; the others depend on indices only."""
 
 COMPARED_COSTS = ("cosine", "euclidean")
 """Costs between slices of the data that a near-far kernel can approximate."""
 
 PAIRS_LIMIT = 5000
-"""Slices along a mode up to which all pairs of them are compared without a word: the cost is I x I."""
+"""Largest number of slices along a mode for which all pairs are compared without a warning: the cost is I x I."""
 
 
 @dataclass(frozen=True, eq=False)
 class SeparableCost:
-    """A cost over the cells of a grid that adds up over its axes.
+    """A cost between the cells of a grid that is a sum over its axes.
 
-    The cell (i, j, ...) of a grid of the given axes, last axis fastest, is at cost
-    ``axes[0][i, i'] + axes[1][j, j'] + ...`` from (i', j', ...). Its kernel is a Kronecker product and the full matrix
-    is never formed.
+    The cost between the cells (i, j, ...) and (i', j', ...), last axis fastest, is
+    ``axes[0][i, i'] + axes[1][j, j'] + ...``. Its kernel is a Kronecker product; the full matrix is never formed.
 
     Parameters
     ----------
@@ -46,7 +45,7 @@ class SeparableCost:
 
     Examples
     --------
-    City-block distance on a 4 x 6 image, scaled so that opposite corners are at cost one:
+    City-block distance on a 4 x 6 image, scaled to a cost of one between opposite corners:
 
     >>> from gwntf import SeparableCost
     >>> SeparableCost.on_grid((4, 6)).size
@@ -63,7 +62,7 @@ class SeparableCost:
 
     @classmethod
     def on_grid(cls, shape: Sequence[int], power: int = 1) -> SeparableCost:
-        """Return |di|^power + |dj|^power + ... over a grid of that shape, scaled to a maximum of one.
+        """Return the cost |di|^power + |dj|^power + ... on a grid of this shape, scaled to a maximum of one.
 
         Examples
         --------
@@ -105,17 +104,18 @@ CostSpec: TypeAlias = str | FloatArray | SeparableCost | None
 
 
 def grid_cost(size: int, power: int = 1) -> FloatArray:
-    """(|i - j| / (I - 1)) ** power; a single element is at cost zero from itself."""
+    """Return the (I, I) matrix of (|i - j| / (I - 1)) ** power; zero for a single element."""
     position = np.arange(size) / max(size - 1, 1)
     distance: FloatArray = np.abs(position[:, None] - position[None, :]) ** power
     return distance
 
 
 def named_cost(name: str, *, of_slices: bool = False) -> Callable[[CostFunction], CostFunction]:
-    """Register a function as a named cost.
+    """Register the decorated function as a named cost.
 
-    It takes the data and a mode with more than one element, and returns the (I, I) matrix of that mode, scaled to at
-    most one. With `of_slices` it compares slices of the data; a pair of vectors has no such cost.
+    The function takes the data and a mode with more than one element, and returns the (I, I) cost matrix of that mode,
+    scaled to at most one. `of_slices` marks costs that compare slices of the data; they are undefined for a pair of
+    vectors.
     """
 
     def register(function: CostFunction) -> CostFunction:
@@ -150,17 +150,17 @@ def _euclidean(tensor: DataTensor, mode: int) -> FloatArray:
 
 
 def _between_slices(tensor: DataTensor, mode: int, metric: str) -> FloatArray:
-    """Distances between the slices of the data along a mode, over the entries that both have.
+    """Return the distances between the slices of the data along a mode, over entries observed in both.
 
-    One thread: several would round otherwise.
+    Runs on one thread, since the rounding depends on the number of threads.
     """
     if tensor.complete:
         with threadpool_limits(1):
             return distances_of(*tensor.slice_products(mode), metric)
     block = tensor.dense_block
     if block is None:
-        allowed = "None, 'grid', 'grid2' or a matrix of your own"
-        raise InputError(f"costs[{mode}]", f"{metric!r} with entries missing from chunked data", allowed)
+        allowed = "None, 'grid', 'grid2' or a cost matrix"
+        raise InputError(f"costs[{mode}]", f"{metric!r} for chunked data with missing entries", allowed)
     rows = ObservedRows(unfold(block.host.values, mode).astype(np.float64), unfold(block.host.observed, mode))
     distances = shared_distances(rows, rows, metric)
     np.fill_diagonal(distances, 0)
@@ -168,9 +168,9 @@ def _between_slices(tensor: DataTensor, mode: int, metric: str) -> FloatArray:
 
 
 def check_costs(costs: Any, shape: Sequence[int]) -> tuple[CostSpec, ...]:
-    """Check `costs` against the shape of X before any work: one specification per axis, samples first.
+    """Check `costs` against the shape of X; return one specification per axis, samples first.
 
-    "auto" is None for the samples, which are not transported, and "grid" elsewhere.
+    "auto" is None for the samples, which are not transported, and "grid" for all other axes.
     """
     if isinstance(costs, str) and costs == "auto":
         return (None, *["grid"] * (len(shape) - 1))
@@ -183,19 +183,19 @@ def check_costs(costs: Any, shape: Sequence[int]) -> tuple[CostSpec, ...]:
 
 
 def resolve_costs(specs: Sequence[CostSpec], tensor: DataTensor) -> tuple[Cost | None, ...]:
-    """Turn checked specifications into costs; "cosine" and "euclidean" compare slices of the data."""
+    """Compute the costs of checked specifications; "cosine" and "euclidean" compare slices of the data."""
     return tuple(resolve_cost(spec, tensor, mode) for mode, spec in enumerate(specs))
 
 
 def resolve_cost(spec: CostSpec, tensor: DataTensor, mode: int) -> Cost | None:
-    """Turn the specification of one mode into a cost."""
+    """Compute the cost of one mode from its specification."""
     if not isinstance(spec, str):
         return spec
     return np.zeros((1, 1)) if tensor.shape[mode] == 1 else NAMED_COSTS[spec](tensor, mode)
 
 
 def check_cost(cost: Any, size: int, name: str) -> CostSpec:
-    """Check the cost of one mode of that size; `name` is what the user calls it."""
+    """Check the cost of one mode of the given size; `name` is the argument in error messages."""
     if cost is None:
         return None
     if isinstance(cost, str):
@@ -214,7 +214,7 @@ def check_cost(cost: Any, size: int, name: str) -> CostSpec:
 
 
 def _as_cost(cost: Any, name: str) -> FloatArray:
-    """Check a cost matrix; it is taken as given and never rescaled."""
+    """Check a cost matrix; it is never rescaled."""
     allowed = "a square matrix of real numbers"
     matrix = as_real_array(cost, name, allowed)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:

@@ -1,7 +1,7 @@
-"""Features of samples: rows whose distances define which samples are near, for every graph metric.
+"""Feature vectors of samples for every graph metric; distances between them define the nearest neighbours.
 
-`docs/clustering.md` describes the metrics. The L1 distance between two rows of "wasserstein" is the transport distance
-of the samples' fibers for the cost |i - j|, summed over the axes, where fibers have equal masses.
+`docs/clustering.md` describes the metrics. For "wasserstein" the L1 distance between two feature vectors is the
+transport distance between the samples' fibers for the cost |i - j|, summed over the axes, if fibers have equal masses.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ GRAPH_METRICS = (
 )
 
 COMPARED = {"wasserstein": "manhattan"}
-"""How rows of a metric are compared, where it is not by their Euclidean distance."""
+"""Distance between feature vectors, by metric, if it is not the Euclidean distance."""
 
 GraphMetric: TypeAlias = str | Callable[[FloatArray], Any]
 
@@ -36,24 +36,24 @@ _BLUR = 0.7
 
 _DIRECTIONS = 8
 
-_PLACES = {"orientation": 1 / 16, "orientation-coarse": 1 / 8, "orientation-fine": 0.0}
-"""Width of a place, in parts of the image."""
+_POOLING = {"orientation": 1 / 16, "orientation-coarse": 1 / 8, "orientation-fine": 0.0}
+"""Pooling width as a fraction of the image size; 0 pools over a single pixel."""
 
-_SHARP, _SHARPEST = 0.5, 0.35
-"""Width of a place in pixels, at least; and that of a single pixel."""
+_MIN_WIDTH, _PIXEL_WIDTH = 0.5, 0.35
+"""Smallest pooling width in pixels, and the width for a single pixel."""
 
 
 def sample_features(tensor: DataTensor, metric: GraphMetric, dtype: Any = None) -> tuple[Any, str]:
-    """Return one row per sample, dense, sparse or in a temporary file, and how rows are compared.
+    """Return one feature vector per sample (dense, sparse or in a temporary file), and the distance between them.
 
-    That is "euclidean" or "manhattan". Rows are in `dtype`, else in float64 or as short as the metric makes them; those
-    of several blocks in float32 where there are so many that pynndescent searches, which takes float32.
+    The distance is "euclidean" or "manhattan". Without `dtype`, features have the number type of the metric; for
+    several blocks they are float32 if pynndescent will search them, because it converts to float32.
     """
     if callable(metric):
         block = tensor.dense_block
         if block is None:
-            raise RuntimeError("a metric that was not checked")
-        return _called(metric, block.host.values.astype(np.float64)), "euclidean"
+            raise RuntimeError("check_metric was not called")
+        return _callable_features(metric, block.host.values.astype(np.float64)), "euclidean"
     several = len(tensor.blocks.slices) > 1
     if dtype is None and several and len(tensor) > neighbors.EXACT_LIMIT and find_spec("pynndescent"):
         dtype = np.float32
@@ -62,9 +62,10 @@ def sample_features(tensor: DataTensor, metric: GraphMetric, dtype: Any = None) 
 
 
 def block_features(block: Block, metric: str, several: bool = False, dtype: Any = None) -> Any:
-    """Return the features of the samples of a block under a named metric, computed for some of them at a time.
+    """Return the features of the samples of a block under a named metric, computed in batches.
 
-    If it is one of several blocks, rows always have the coordinate for rows of zeros.
+    With `several` blocks, the extra coordinate of `directions` for samples of zeros is always present, so that all
+    blocks have equally many columns.
     """
     parts = []
     for part, rows in block.wide_rows():
@@ -82,16 +83,17 @@ def block_features(block: Block, metric: str, several: bool = False, dtype: Any 
 def _dense_features(samples: FloatArray, metric: str) -> FloatArray:
     if metric == "gradient":
         return _edges(samples).reshape(len(samples), -1)
-    if metric in _PLACES:
-        return _orientations(samples, _PLACES[metric])
+    if metric in _POOLING:
+        return _orientations(samples, _POOLING[metric])
     return _cumulative(samples) if metric == "wasserstein" else samples.reshape(len(samples), -1)
 
 
 def check_metric(tensor: DataTensor, metric: GraphMetric) -> None:
-    """Raise `InputError` for metrics that need every entry where some are missing, or not all are in memory."""
+    """Raise `InputError` if the metric does not support missing entries, sparse data or data out of core."""
     given = "a callable" if callable(metric) else repr(metric)
     if not tensor.in_memory and not tensor.complete:
-        raise InputError("graph", "None with entries missing from chunked data", "a ready graph, or graph_reg=0")
+        given = "a neighbour graph for chunked data with missing entries"
+        raise InputError("graph", given, "a precomputed graph, or graph_reg=0")
     if (tensor.sparse or not tensor.complete) and (callable(metric) or metric not in ("cosine", "euclidean")):
         why = "a sparse tensor" if tensor.sparse else "missing entries"
         raise InputError("metric", f"{given} with {why}", "'cosine' or 'euclidean'")
@@ -100,7 +102,7 @@ def check_metric(tensor: DataTensor, metric: GraphMetric) -> None:
 
 
 def _edges(samples: FloatArray) -> FloatArray:
-    """Magnitude of the gradient along all axes that have one, after a Gaussian blur."""
+    """Return the magnitude of the gradient along all axes longer than one, after a Gaussian blur."""
     axes = tuple(axis for axis in range(1, samples.ndim) if samples.shape[axis] > 1)
     if not axes:
         return samples
@@ -111,24 +113,24 @@ def _edges(samples: FloatArray) -> FloatArray:
 
 
 def _orientations(samples: FloatArray, part: float) -> FloatArray:
-    """Square roots of pooled edges, direction by direction.
+    """Return the square roots of pooled edge strengths, one image per direction.
 
-    The first two axes longer than one span the image; further ones are channels, each with edges of its own. The
-    gradient at a pixel is shared out between the two nearest of the eight directions, in proportion to its angle. A
-    Gaussian as wide as a place pools each direction, and of the pooled values one in each width is kept.
+    The first two axes longer than one are those of the image; further axes are channels. The gradient at a pixel is
+    split between the two nearest of eight directions by linear interpolation in its angle. Each direction is pooled
+    by a Gaussian and sampled once per pooling width.
     """
     axes = tuple(axis for axis in range(1, samples.ndim) if samples.shape[axis] > 1)[:2]
     if not axes:
         return np.sqrt(samples.reshape(len(samples), -1))
-    widths = [max(_SHARP, part * samples.shape[axis]) if part else _SHARPEST for axis in axes]
-    strength, place = _polar(gaussian_filter(samples, _BLUR if part else _SHARPEST, axes=axes), axes)
+    widths = [max(_MIN_WIDTH, part * samples.shape[axis]) if part else _PIXEL_WIDTH for axis in axes]
+    strength, angle = _polar(gaussian_filter(samples, _BLUR if part else _PIXEL_WIDTH, axes=axes), axes)
     kept = [slice(None)] * samples.ndim
     for axis, width in zip(axes, widths, strict=True):
         step = max(1, round(width))
         kept[axis] = slice(step // 2, None, step)
     rows = []
     for direction in range(_DIRECTIONS):
-        turn = np.abs((place - direction + _DIRECTIONS / 2) % _DIRECTIONS - _DIRECTIONS / 2)
+        turn = np.abs((angle - direction + _DIRECTIONS / 2) % _DIRECTIONS - _DIRECTIONS / 2)
         pooled = strength * np.maximum(1 - turn, 0)
         for axis, width in zip(axes, widths, strict=True):
             pooled = gaussian_filter1d(pooled, width, axis=axis)
@@ -137,14 +139,14 @@ def _orientations(samples: FloatArray, part: float) -> FloatArray:
 
 
 def _polar(samples: FloatArray, axes: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-    """Length of the gradient along one or two axes, and its angle counted in directions."""
+    """Return the length of the gradient along one or two axes, and its angle in units of one direction."""
     slopes = [np.gradient(samples, axis=axis) for axis in axes]
     across = slopes[1] if len(axes) > 1 else np.zeros_like(slopes[0])
     return np.hypot(slopes[0], across), np.arctan2(slopes[0], across) * (_DIRECTIONS / (2 * np.pi))
 
 
 def _cumulative(samples: FloatArray) -> FloatArray:
-    """Cumulative sums along every axis, each divided by its number of steps, of samples of mass one."""
+    """Return cumulative sums along every axis, divided by its number of steps, of samples scaled to mass one."""
     mass = samples.reshape(len(samples), -1).sum(axis=1)
     scaled = samples / np.where(mass > 0, mass, 1).reshape(-1, *(1,) * (samples.ndim - 1))
     sums = [
@@ -154,7 +156,7 @@ def _cumulative(samples: FloatArray) -> FloatArray:
     return np.concatenate(sums, axis=1)
 
 
-def _called(metric: Callable[[FloatArray], Any], samples: FloatArray) -> FloatArray:
+def _callable_features(metric: Callable[[FloatArray], Any], samples: FloatArray) -> FloatArray:
     rows = as_real_array(metric(samples), "metric(X)").astype(np.float64)
     if rows.ndim < 2 or len(rows) != len(samples) or not np.isfinite(rows).all():
         allowed = f"{len(samples)} rows of finite numbers, one per sample"

@@ -20,25 +20,25 @@ from gwntf.geometry.neighbors import NOISE, ObservedRows, near_one, nearest_rows
 GRAPH_WEIGHTS = ("binary", "cosine", "self-tuning")
 
 SCALE_NEIGHBOR = 7
-"""The neighbour whose distance is the scale of a sample."""
+"""Weight "self-tuning" scales distances by the distance of a sample to this neighbour."""
 
 _BATCH = 4096
 
 
 @dataclass(frozen=True)
 class SampleGraph:
-    """The graph among some samples and their neighbours, with its weight mu in the objective."""
+    """The graph of one block of samples and their neighbours, with its weight mu in the objective."""
 
     weight: float  # mu, `graph_reg` of the public classes
     matrix: Array  # rows of V, sparse, (n, n + h): columns are these samples, then h neighbours in other blocks
     degree: Array  # (n, 1) array: d_i = sum_j V_ij
-    edges: tuple[Array, Array, Array]  # (i, j, V_ij) for edges that begin at these samples, each edge once
+    edges: tuple[Array, Array, Array]  # (i, j, V_ij) for edges whose first end is in this block; each edge once
 
     def __sizeof__(self) -> int:
         return int(self.degree.nbytes + 2 * sum(part.nbytes for part in self.edges))
 
     def on(self, backend: Backend) -> SampleGraph:
-        """Bring a graph to a backend."""
+        """Return a copy on a backend."""
         first, second, weights = (backend.asarray(part) for part in self.edges)
         matrix: Any = self.matrix
         matrix = backend.sparse(matrix, self.degree.dtype) if issparse(matrix) else matrix
@@ -48,7 +48,7 @@ class SampleGraph:
 def cut_graph(
     graph: csr_array, weight: float, slices: Sequence[slice], dtype: Any
 ) -> tuple[list[SampleGraph], list[dict[int, NDArray[np.intp]]]]:
-    """Split a graph as the samples are split into blocks; return the graph of each block, on the host, and its halo.
+    """Split a graph by blocks of samples; return the graph of each block, on the host, and its halo.
 
     The halo of a block maps other blocks to those of their rows that are neighbours, in the order of the columns.
     """
@@ -73,7 +73,7 @@ def cut_graph(
 def neighbor_graph(
     tensor: DataTensor, n_neighbors: int = 5, *, weight: str = "binary", metric: GraphMetric = "cosine"
 ) -> csr_array:
-    """Join every sample to its nearest others and symmetrise by the maximum; parameters are those of `KNNGraph`."""
+    """Join every sample to its nearest neighbours and symmetrise by the maximum; parameters as in `KNNGraph`."""
     size = tensor.shape[0]
     count = min(n_neighbors, size - 1)
     if count < 1:
@@ -84,7 +84,7 @@ def neighbor_graph(
 
 
 def check_graph(graph: Any, n_samples: int) -> csr_array:
-    """Check a ready graph: square, symmetric, nonnegative, one vertex per sample."""
+    """Check a precomputed graph: square, symmetric, nonnegative, one vertex per sample."""
     allowed = "a sparse matrix or a square array of real numbers"
     given: Any = graph if issparse(graph) else as_real_array(graph, "graph", allowed)
     if given.dtype.kind not in "fiub" or given.ndim != 2:
@@ -95,7 +95,7 @@ def check_graph(graph: Any, n_samples: int) -> csr_array:
     if not np.isfinite(matrix.data).all() or (matrix.nnz and matrix.data.min() < 0):
         raise InputError("graph", "negative or non-finite weights", "finite nonnegative weights")
     if abs(matrix - matrix.T).sum() > 1e-10 * matrix.sum():
-        raise InputError("graph", "an asymmetric matrix", "a symmetric one, e.g. graph.maximum(graph.T)")
+        raise InputError("graph", "an asymmetric matrix", "a symmetric matrix, e.g. graph.maximum(graph.T)")
     return _tidy(matrix)
 
 
@@ -104,14 +104,14 @@ def _tidy(graph: csr_array) -> csr_array:
     coo = graph.tocoo()
     keep = (coo.row != coo.col) & (coo.data != 0)
     short = np.int32 if max(coo.nnz, *graph.shape) < 2**31 else np.int64
-    places = (coo.row[keep].astype(short), coo.col[keep].astype(short))
-    tidy = csr_array((coo.data[keep], places), shape=graph.shape)
+    coords = (coo.row[keep].astype(short), coo.col[keep].astype(short))
+    tidy = csr_array((coo.data[keep], coords), shape=graph.shape)
     tidy.sort_indices()
     return tidy
 
 
 def nearest_samples(tensor: DataTensor, count: int, metric: GraphMetric) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Distances d and indices of the nearest other samples, in order; each sample's own row left out."""
+    """Return distances and indices of the nearest other samples, nearest first; a sample is not its own neighbour."""
     check_metric(tensor, metric)
     if not tensor.complete:
         return nearest_shared(observed_rows(tensor), None, count, str(metric))
@@ -129,10 +129,11 @@ def weighted_edges(
     other: DataTensor | None = None,
     other_scale: FloatArray | None = None,
 ) -> csr_array:
-    """Return the weights of the edges from every sample of `own` to the first `count` of its nearest samples.
+    """Return the weights of the edges from every sample of `own` to its `count` nearest samples in `other`.
 
-    `distance` and `index` are those of its nearest samples in `other`, by default `own`, in order, as many as the scale
-    s_i needs. "binary" is one, "cosine" the cosine of the two samples, "self-tuning" exp(-d_ij^2 / (s_i s_j)).
+    `distance` and `index` are those of its nearest samples in `other` (by default `own`), nearest first, including the
+    neighbour that defines the scale s_i. Weights are one ("binary"), the cosine of the two samples ("cosine") or
+    exp(-d_ij^2 / (s_i s_j)) ("self-tuning").
     """
     other = own if other is None else other
     scale = distance[:, min(SCALE_NEIGHBOR, distance.shape[1]) - 1]
@@ -150,47 +151,47 @@ def weighted_edges(
 
 
 def _self_tuning(near: FloatArray, product: FloatArray) -> FloatArray:
-    """exp(-d_ij^2 / (s_i s_j)); equal samples have weight one even where a scale is zero."""
+    """Return exp(-d_ij^2 / (s_i s_j)); equal samples have weight one even if a scale is zero."""
     ratio = np.divide(near**2, product, out=np.full_like(near, np.inf), where=product > 0)
     return np.where(near == 0, 1.0, np.exp(-ratio))
 
 
 def _cosines(own: DataTensor, other: DataTensor, index: NDArray[np.intp]) -> FloatArray:
-    """Cosine of every sample with its neighbours; samples of zeros have none."""
+    """Return the cosine of every sample with each of its neighbours; zero for samples of zeros."""
     rows = others = own.stacked(_unit_rows)
     if other is not own:
         rows, others = stacked_alike(own, other, _unit_rows)
     cosines = np.empty(index.shape)
     for part in pieces(len(index), _BATCH):
-        for place, column in enumerate(index[part].T):
+        for rank, column in enumerate(index[part].T):
             near = others[column]
             product = rows[part].multiply(near) if issparse(near) else rows[part] * near
-            cosines[part, place] = np.asarray(product.sum(axis=1)).ravel()
+            cosines[part, rank] = np.asarray(product.sum(axis=1)).ravel()
     return np.clip(cosines, 0, 1)
 
 
 def _unit_rows(block: Block) -> Any:
-    """Scale the samples of a block, as rows, dense or sparse, to length one; zeros stay zeros."""
+    """Return the samples of a block as rows of length one, dense or sparse; rows of zeros stay zero."""
     parts = [normalize(near_one(rows)) for _, rows in block.wide_rows()]
     return csr_array(parts[0]) if block.sparse else np.concatenate(parts)
 
 
 def _shared_cosines(own: ObservedRows, other: ObservedRows, index: NDArray[np.intp]) -> FloatArray:
-    """Cosine of every sample with its neighbours, over the entries that both have."""
+    """Return the cosine of every sample with each of its neighbours, over entries observed in both."""
     rows, others = near_one(own.values), near_one(other.values)
     cosines = np.zeros(index.shape)
-    for place, column in enumerate(index.T):
+    for rank, column in enumerate(index.T):
         near, near_seen = others[column], other.observed[column]
         product = (rows * near).sum(axis=1)
         squares = (rows**2 * near_seen).sum(axis=1) * (near**2 * own.observed).sum(axis=1)
-        np.divide(product, np.sqrt(squares), out=cosines[:, place], where=squares > 0)
+        np.divide(product, np.sqrt(squares), out=cosines[:, rank], where=squares > 0)
     return np.clip(cosines, 0, 1)
 
 
 def observed_rows(tensor: DataTensor) -> ObservedRows:
-    """Return one row per sample in float64, and which entries of it were observed; data are dense and in memory."""
+    """Return one row per sample in float64, and the mask of observed entries; data must be dense and in memory."""
     block = tensor.dense_block
     if block is None:
-        raise TypeError("samples with missing entries are compared in memory only")
+        raise TypeError("samples with missing entries must be dense and in memory")
     rows: FloatArray = block.host.rows.astype(np.float64)
     return ObservedRows(rows, np.ones_like(rows, bool) if block.host.seen is None else block.host.seen)

@@ -1,11 +1,11 @@
-"""Transport kernels K = exp(-lam*C - 1) as objects that apply themselves.
+"""Transport kernels K = exp(-lam*C - 1) as linear maps.
 
-The scaling loop uses only K V and K' U, either plainly or on logarithms, so that a kernel may be dense, a Kronecker
-product, a recursion or a sum of a sparse and a low-rank part.
+The scaling loop uses only the products K V and K' U, in ordinary or logarithmic arithmetic, so a kernel may be dense, a
+Kronecker product, a recursion or a sum of a sparse and a low-rank part.
 
-Data have zeros where their model has none, so V has to be large far away from the data, and U small at them: stored as
-they are, both would leave the range of float32 at one end while the other end is empty. Kernel, U and V are therefore
-multiplied by powers of e (`lifting_shift`, `split_shift`) that bring them into the range of the number type.
+Where the data are zero and the model is not, V is very large far from the data and U very small. Unscaled, they would
+overflow float32 at one end of its range and leave the other end unused. Kernel, U and V are therefore multiplied by
+powers of e (`lifting_shift`, `split_shift`) that bring them into the range of the number type.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gwntf.geometry.costs import Cost, SeparableCost
 from gwntf.geometry.near_far import NearFarCost
 
 _FLOOR = 1e-4
-"""Smallest part of the far field that remains at a near pair, so that the correction never cancels it entirely."""
+"""Smallest fraction of the far field that remains at a near pair, so that the correction never cancels it entirely."""
 
 _STEP = 4
 _BLOCK_ENTRIES = 2**22
@@ -45,10 +45,10 @@ class Kernel(ABC):
 
     def __init__(self, size: int, shift: float, whole: bool, dtype: Any) -> None:
         self.size = size  # length of the fibers
-        # s: `matmul` and `form` have exp(s) K, so that its smallest entry is a normal number; `log_matmul` has K itself
+        # s: `matmul` and `form` use exp(s) K, whose smallest entry is a normal number; `log_matmul` uses K itself
         self.shift = shift
-        self.offsets = split_shift(shift, dtype)  # (a, b) with a + b = s; the scaling loop has exp(-a) U and exp(-b) V
-        self.whole = whole  # whether s is large enough: whether products have relative rounding errors only
+        self.offsets = split_shift(shift, dtype)  # (a, b), a + b = s: the scaling loop stores exp(-a) U and exp(-b) V
+        self.whole = whole  # whether s is large enough for all entries of the kernel to be normal numbers
         self._dtype = np.dtype(dtype)
 
     def astype(self, dtype: Any) -> Self:
@@ -59,7 +59,7 @@ class Kernel(ABC):
 
     @cached_property
     def _wide(self) -> Self:
-        """The kernel in float64, in which columns that lost their accuracy are solved again."""
+        """The kernel in float64, the fallback for columns that lost their accuracy."""
         return self._at(np.float64)
 
     @abstractmethod
@@ -67,25 +67,28 @@ class Kernel(ABC):
         """Build the same kernel in another precision."""
 
     def form(self) -> KernelForm:
-        """Return the kernel as compiled code takes it."""
+        """Return the kernel as arrays for compiled code."""
         form: KernelForm = self._form
         return form
 
     def line_form(self) -> LineForm | None:
-        """Return the kernel for arithmetic on logarithms, where its cost is the distance between places on a line."""
+        """Return the kernel for logarithmic arithmetic if its cost is the distance of points on a line, else None."""
         return None
 
     @abstractmethod
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:
-        """exp(s) K V, or exp(s) K' V, for a matrix V of columns."""
+        """Return exp(s) K V, or exp(s) K' V, for a matrix V of columns."""
 
     @abstractmethod
     def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:
-        """log(K exp(log V)), or with K', without leaving the logarithm."""
+        """Return log(K exp(log V)), or the same with K', in logarithmic arithmetic."""
 
 
 class DenseKernel(Kernel):
-    """K = exp(log_kernel) stored as a matrix; `log_kernel` is -lam*C - 1 in float64, `dtype` that of the products."""
+    """K = exp(log_kernel) stored as a matrix.
+
+    `log_kernel` is -lam*C - 1 in float64; products are computed in `dtype`.
+    """
 
     def __init__(self, backend: Backend, log_kernel: FloatArray, dtype: Any) -> None:
         self._backend, self._log_kernel = backend, log_kernel
@@ -175,8 +178,8 @@ class SeparableKernel(Kernel):
 class NearFarKernel(Kernel):
     """K = exp(-lam C - 1) for a `NearFarCost`, symmetric and positive everywhere.
 
-    With E = exp(-lam H - (1 - s)/2) the far field is E[i, d] E[j, c]. It is applied to all pairs, near ones included,
-    where the sparse part adds what the exact kernel has above it.
+    With E = exp(-lam H - (1 - s)/2) the far field is E[i, d] E[j, c]. It is applied to all pairs; for near pairs a
+    sparse matrix adds the difference between the exact kernel and the far field.
     """
 
     def __init__(self, backend: Backend, cost: NearFarCost, reg: float, dtype: Any) -> None:
@@ -202,7 +205,7 @@ class NearFarKernel(Kernel):
 
     @cached_property
     def _form(self) -> NearFarForm:
-        """Clusters and their number are filled up to multiples of four, which compiled code takes at a time."""
+        """Cluster sizes and the number of clusters are padded to multiples of four, the step of compiled code."""
         cost, excess = self._cost, self._excess
         sizes = np.diff(cost.bounds)
         full = -(-sizes // _STEP) * _STEP
@@ -210,29 +213,29 @@ class NearFarKernel(Kernel):
         bounds = np.zeros(clusters + 1, np.int64)
         bounds[1 : len(sizes) + 1] = np.cumsum(full)
         bounds[len(sizes) + 1 :] = bounds[len(sizes)]
-        place = np.arange(self.size) + (bounds[:-1][: len(sizes)] - cost.bounds[:-1])[cost.cluster]
+        slot = np.arange(self.size) + (bounds[:-1][: len(sizes)] - cost.bounds[:-1])[cost.cluster]
         order = np.full(bounds[-1], -1, np.int64)
-        order[place] = cost.order
+        order[slot] = cost.order
         field = np.zeros((bounds[-1], clusters))
-        field[place, : len(sizes)] = self._field
+        field[slot, : len(sizes)] = self._field
         counts = np.zeros(bounds[-1], np.int64)
-        counts[place] = np.diff(excess.indptr)
+        counts[slot] = np.diff(excess.indptr)
         return NearFarForm(
             order,
             bounds,
             self._backend.asarray(field, self._dtype),
             self._backend.asarray(field.T, self._dtype),
             np.concatenate([[0], np.cumsum(counts)]),
-            place[excess.indices],
+            slot[excess.indices],
             self._backend.asarray(excess.data, self._dtype),
         )
 
     @cached_property
-    def _placed(self) -> tuple[Array, Array, Array, Array]:
-        """Far field (bins, slots, bins), element of each slot, slot of each element, and the near pairs.
+    def _binned(self) -> tuple[Array, Array, Array, Array]:
+        """Return far field (bins, slots, bins), element of each slot, slot of each element, and the near pairs.
 
-        A cluster is one bin, or several if it has more than twice the mean size, so that all bins have the same number
-        of slots and one batched product computes all of them; in an empty slot the far field is zero.
+        All bins have the same number of slots, so that one batched product computes all of them. A cluster is one bin,
+        or several if it has more than twice the mean size; the far field of an empty slot is zero.
         """
         backend, cost = self._backend, self._cost
         sizes = np.diff(cost.bounds)
@@ -254,14 +257,14 @@ class NearFarKernel(Kernel):
         )
 
     def matmul(self, v: Array, *, transposed: bool = False) -> Array:  # noqa: ARG002
-        """exp(s) K V: the sums of every cluster for every other, spread over its elements, and the near pairs."""
-        field, element, slot, excess = self._placed
+        """Return exp(s) K V: the far field by sums over clusters, plus the correction of near pairs."""
+        field, element, slot, excess = self._binned
         sent = field.swapaxes(1, 2) @ v[element].reshape(*field.shape[:2], -1)
         spread = field @ sent.swapaxes(0, 1)
         return spread.reshape(-1, v.shape[1])[slot] + excess @ v
 
     def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:  # noqa: ARG002
-        """log(K exp(log V)), a block of rows of K at a time."""
+        """Return log(K exp(log V)), computed for a block of rows of K at a time."""
         xp = self._backend.xp
         order = self._backend.asarray(self._cost.order)
         back = self._backend.asarray(np.argsort(self._cost.order))
@@ -275,14 +278,14 @@ class NearFarKernel(Kernel):
         return xp.concat(blocks)[back]
 
     def _log_rows(self, rows: Any, columns: Any) -> FloatArray:
-        """Log K between places, with the floor that the plain kernel has."""
-        far, costs = self._cost.far(rows, columns), self._cost.places(rows, columns)
+        """Return log K for some rows and columns in sorted order, with the same floor as in `_excess`."""
+        far, costs = self._cost.far(rows, columns), self._cost.between(rows, columns)
         logs: FloatArray = np.maximum(-costs / self._reg, -far / self._reg + np.log(_FLOOR)) - 1
         return logs
 
 
 def build_kernel(cost: Cost, reg: float, backend: Backend, dtype: Any) -> Kernel:
-    """Return K = exp(-C/reg - 1) for a cost, in the form that the cost allows."""
+    """Return K = exp(-C/reg - 1), in the cheapest form for the type of the cost."""
     if isinstance(cost, NearFarCost):
         return NearFarKernel(backend, cost, reg, dtype)
     if isinstance(cost, SeparableCost):
@@ -293,9 +296,10 @@ def build_kernel(cost: Cost, reg: float, backend: Backend, dtype: Any) -> Kernel
 
 
 def lifting_shift(smallest: float, largest: float, dtype: Any) -> tuple[float, bool]:
-    """Return s >= 0 that makes exp(s + smallest) a normal number of that type, and whether there is room for it.
+    """Return s >= 0 for which exp(s + smallest) is a normal number of the type, and whether such an s fits.
 
-    exp(s + largest) stays below the square root of the largest number, to leave room for U and V.
+    exp(s + largest) stays below the square root of the largest number, which leaves range for U and V; if this is not
+    possible, the largest s that fits is returned.
     """
     info = np.finfo(dtype)
     wanted = max(0.0, math.log(float(info.smallest_normal)) + 1 - smallest)
@@ -304,31 +308,31 @@ def lifting_shift(smallest: float, largest: float, dtype: Any) -> tuple[float, b
 
 
 def split_shift(shift: float, dtype: Any) -> tuple[float, float]:
-    """Return (a, b) with a + b = s: U is stored as exp(-a) U and V as exp(-b) V, U lifted and V lowered."""
+    """Return (a, b) with a + b = s: U is stored as exp(-a) U and V as exp(-b) V, which raises U and lowers V."""
     gauge = 0.3 * math.log(float(np.finfo(dtype).max))
     return shift / 2 - gauge, shift / 2 + gauge
 
 
 def log_sum_exp(xp: Any, terms: Array, axis: int) -> Array:
-    """log(sum(exp(terms))) along an axis; -inf where all are -inf."""
+    """Return log(sum(exp(terms))) along an axis; -inf where all terms are -inf."""
     top = xp.max(terms, axis=axis, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     return xp.squeeze(top, axis=axis) + xp.log(xp.sum(xp.exp(terms - top), axis=axis))
 
 
 def _steps_on_a_line(log_kernel: FloatArray) -> FloatArray | None:
-    """Return the distances between neighbours p_i where log K_ij = log c - |p_i - p_j|, else None."""
+    """Return the steps p_(i+1) - p_i if log K_ij = log c - |p_i - p_j| for some points p, else None."""
     steps: FloatArray = log_kernel[0, 0] - np.diagonal(log_kernel, 1)
     if (steps < 0).any():
         return None
-    places = np.concatenate([[0.0], np.cumsum(steps)])
+    points = np.concatenate([[0.0], np.cumsum(steps)])
     most = _rounding(log_kernel)
-    for place, row in zip(places, log_kernel, strict=True):  # the first row decides, unless it is a line indeed
-        if np.abs(log_kernel[0, 0] - np.abs(places - place) - row).max() > most:
+    for point, row in zip(points, log_kernel, strict=True):  # most other costs fail at the first row
+        if np.abs(log_kernel[0, 0] - np.abs(points - point) - row).max() > most:
             return None
     return steps
 
 
 def _rounding(log_kernel: FloatArray) -> float:
-    """Return by how much entries may differ that are equal but for rounding."""
+    """Return the tolerance within which entries are considered equal."""
     return 1e-12 * max(1.0, float(np.abs(log_kernel).max()))

@@ -1,4 +1,4 @@
-"""The rule of a neighbour graph: which samples are joined, and how strongly."""
+"""KNNGraph: the parameters of a neighbour graph."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from gwntf.geometry.graph import GRAPH_WEIGHTS, neighbor_graph
 
 
 class KNNGraph(BaseEstimator):  # type: ignore[misc]
-    """Neighbour graph: every sample is joined to its nearest others, and the graph is made symmetric.
+    """Nearest-neighbour graph: every sample is joined to its nearest neighbours, and the graph is symmetrised.
 
-    It is the `graph` of an estimator, which builds it from the normalised samples and extends it to new samples. Its
-    parameters can be searched under names such as ``graph__n_neighbors``.
+    Pass it as the `graph` of an estimator, which builds the graph from the normalised samples and extends it to new
+    samples. In a parameter search its parameters have names such as ``graph__n_neighbors``.
 
     Parameters
     ----------
     n_neighbors : int, default=5
-        Number of nearest samples; at most ``n_samples - 1`` are used.
+        Number of nearest neighbours; at most ``n_samples - 1`` are used.
     metric : str or callable, default="cosine"
-        Which samples are near: "cosine" or "euclidean" between their entries; for images "orientation", with its
-        variants "orientation-coarse" and "orientation-fine", and "gradient"; "wasserstein" is the transport distance of
-        fibers. "auto" chooses by the modularity of the graph (see the clustering guide). A callable takes an array of
-        samples and returns one row of numbers for each, which are compared by their Euclidean distance; it must treat
+        Distance between samples: "cosine" or "euclidean" between their entries; for images "orientation", with its
+        variants "orientation-coarse" and "orientation-fine", and "gradient"; "wasserstein" is the transport distance
+        between fibers. "auto" chooses by the modularity of the graph (see the clustering guide). A callable takes an
+        array of samples and returns one feature vector for each, compared by the Euclidean distance; it must treat
         every sample independently.
     weight : {"binary", "cosine", "self-tuning"}, default="binary"
         Weights of the edges: 1, the cosine of the two samples, or exp(-d_ij^2 / (s_i s_j)) with s_i the distance of a
@@ -59,16 +59,16 @@ class KNNGraph(BaseEstimator):  # type: ignore[misc]
             raise InputError("weight", repr(self.weight), f"one of {', '.join(map(repr, GRAPH_WEIGHTS))}")
 
     def build(self, X: Any, *, missing: str = "error") -> csr_array:
-        """Build the graph of some samples, for example to use it in several fits.
+        """Build the graph of the samples X, for example to reuse it in several fits.
 
         Parameters
         ----------
         X : array-like, sparse array or chunked array of shape (n_samples, I_1, ..., I_{N-1})
-            Nonnegative data, samples first. Estimators divide samples by their norm first, which matters to
-            "euclidean" and to callables. A `numpy.memmap`, zarr or Dask array is read a block at a time.
+            Nonnegative data, samples first. Estimators first divide samples by their norm, which affects "euclidean"
+            and callables. A `numpy.memmap`, zarr or Dask array is read one block at a time.
         missing : {"error", "ignore"}
-            Whether NaN, or the mask of a masked array, raises an error or marks entries that were not observed; pairs
-            are then compared on the entries that both have.
+            Whether NaN, or the mask of a masked array, raises an error or marks entries that were not observed; two
+            samples are then compared on the entries observed in both.
 
         Returns
         -------
@@ -87,5 +87,5 @@ class KNNGraph(BaseEstimator):  # type: ignore[misc]
         if missing not in ("error", "ignore"):
             raise InputError("missing", repr(missing), "'error' or 'ignore'")
         if self.metric == "auto":
-            raise InputError("metric", "'auto' outside of an estimator", "the metric to use")
+            raise InputError("metric", "'auto', which only estimators support,", "a named metric or a function")
         return neighbor_graph(as_data(X, missing=missing), self.n_neighbors, weight=self.weight, metric=self.metric)

@@ -1,11 +1,12 @@
-"""A cost between many elements that needs no N x N matrix: exact between near pairs, expanded between far ones.
+"""A cost between many elements without an N x N matrix: exact for near pairs, expanded for far pairs.
 
-The elements are put into clusters with centres m. Between an element i of cluster c and j of cluster d the cost is
+The elements are grouped into clusters with centres m. Between an element i of cluster c and j of cluster d the cost is
 expanded around the centres,
 
     c_ij ~ c(x_i, m_d) + c(m_c, x_j) - c(m_c, m_d) = H[i, d] + H[j, c];
 
-near pairs, found by a neighbour search, have their exact costs. `docs/mathematics.md` has the error and the kernel.
+for near pairs, found by a neighbour search, the exact cost is stored. `docs/mathematics.md` derives the error and the
+kernel.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from gwntf.data import pieces
 from gwntf.geometry.neighbors import directions, nearest_rows
 
 N_NEAR = 40
-"""Neighbours of each element whose costs are exact."""
+"""Number of neighbours of each element with exact costs."""
 
 _SUBSET, _CLUSTERED, _ROUNDS = 2048, 20_000, 10
 _BATCH, _PAIRS = 4096, 256
@@ -37,20 +38,20 @@ _BATCH, _PAIRS = 4096, 256
 
 @dataclass(frozen=True, eq=False)
 class NearFarCost:
-    """A cost as `near_far_parts` builds it; elements are sorted by cluster.
+    """A cost built by `near_far_parts`. All arrays but `order` are sorted by cluster.
 
     Attributes
     ----------
     order : (N,) array
-        Which element is at the k-th place; all else is by place.
+        Index of the k-th element in sorted order.
     bounds : (C + 1,) array
-        Where each cluster begins.
+        Index at which each cluster begins.
     half : (N, C) array
-        H: the cost between places i and j of clusters c and d is H[i, d] + H[j, c] unless they are near.
+        H: the cost between elements i and j of clusters c and d is H[i, d] + H[j, c] unless they are near.
     near : csr_array
-        Exact costs of near pairs, each place with itself among them; symmetric.
+        Exact costs of near pairs, including the diagonal; symmetric.
     error : float
-        Estimate of the relative error that the expansion makes in the model marginal; NaN before it is measured.
+        Estimate of the relative error of the model marginal due to the expansion; NaN before it is measured.
     """
 
     order: NDArray[np.int64]
@@ -66,7 +67,7 @@ class NearFarCost:
 
     @cached_property
     def cluster(self) -> NDArray[np.int64]:
-        """Cluster of each place."""
+        """Cluster of each element, in sorted order."""
         return np.repeat(np.arange(self.n_clusters), np.diff(self.bounds))
 
     @property
@@ -75,33 +76,33 @@ class NearFarCost:
         return len(self.bounds) - 1
 
     def far(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> FloatArray:
-        """Return the expanded costs between places, near or not."""
+        """Return the expanded costs between some elements in sorted order, also for near pairs."""
         left = self.half[np.ix_(rows, self.cluster[columns])]
         right = self.half[np.ix_(columns, self.cluster[rows])].T
         expanded: FloatArray = left.astype(np.float64) + right
         return expanded
 
-    def places(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> FloatArray:
-        """Costs between places."""
+    def between(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> FloatArray:
+        """Return the costs between some elements in sorted order."""
         costs = self.far(rows, columns)
         part = self.near[rows][:, columns].tocoo()
         costs[part.row, part.col] = part.data
         return costs
 
     def to_matrix(self) -> FloatArray:
-        """Return the full cost matrix, for solvers that need one; elements in their own order."""
+        """Return the full cost matrix in the original order, for solvers that need one."""
         everywhere = np.arange(self.size)
         matrix = np.empty((self.size, self.size))
-        matrix[np.ix_(self.order, self.order)] = self.places(everywhere, everywhere)
+        matrix[np.ix_(self.order, self.order)] = self.between(everywhere, everywhere)
         return matrix
 
 
 class Points:
-    """Elements as rows of numbers, with a cost between any two of them or between one and a centre.
+    """Elements as feature vectors, with a cost between any two of them or between one and a centre.
 
     `features`, (N, M), in memory or in a file, are directions for "cosine" (1 - cos) and the elements themselves for
-    "euclidean" (the distance divided by the largest one in a seeded subset). `elements` is a function that returns some
-    elements, by their indices, as rows of the data.
+    "euclidean" (the distance divided by the largest distance in a seeded subset). `elements` is a function that returns
+    the elements with given indices as rows of the data.
     """
 
     def __init__(self, features: FloatArray, metric: str, elements: Callable[[NDArray[np.intp]], FloatArray]) -> None:
@@ -113,14 +114,14 @@ class Points:
 
     @classmethod
     def of_rows(cls, rows: FloatArray, metric: str) -> Points:
-        """Return the rows of a matrix."""
+        """Return the points of the rows of a matrix."""
         return cls(directions(rows) if metric == "cosine" else rows, metric, rows.__getitem__)
 
     def __len__(self) -> int:
         return len(self.features)
 
     def cost(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Costs between features or centres of features."""
+        """Return the costs between features or centres of features."""
         if self.metric == "cosine":
             product: FloatArray = 1 - left.astype(np.float64) @ right.T
             return product
@@ -128,7 +129,7 @@ class Points:
         return distances
 
     def pairs(self, left: NDArray[np.intp], right: NDArray[np.intp]) -> FloatArray:
-        """Costs of pairs of elements, exact and between zero and one for the cosine."""
+        """Return the exact costs of pairs of elements; for the cosine, between zero and one."""
         costs = np.empty(left.shape)
         for part in pieces(len(left), _PAIRS):
             a, b = self.features[left[part]].astype(np.float64), self.features[right[part]]
@@ -140,7 +141,7 @@ class Points:
 
 
 def near_pairs(points: Points, count: int) -> csr_array:
-    """Exact costs between every element, itself and its nearest others; symmetric."""
+    """Return the exact costs between every element and its nearest neighbours, and the diagonal; symmetric."""
     size = len(points)
     count = min(count, size - 1)
     _, index = nearest_rows(points.features, count)
@@ -157,7 +158,10 @@ def near_pairs(points: Points, count: int) -> csr_array:
 
 
 def near_far_parts(points: Points, near: csr_array, n_clusters: int) -> NearFarCost:
-    """Cluster the elements, on one thread as several would round otherwise, and expand costs around the centres."""
+    """Cluster the elements and expand the costs around the centres.
+
+    Runs on one thread, since the rounding depends on the number of threads.
+    """
     subset = np.random.default_rng(0).permutation(len(points))[:_CLUSTERED]
     search = KMeans(n_clusters, n_init=1, max_iter=_ROUNDS, random_state=0)
     with warnings.catch_warnings(), threadpool_limits(1):
@@ -180,7 +184,7 @@ def near_far_parts(points: Points, near: csr_array, n_clusters: int) -> NearFarC
 
 
 def _sums_by(labels: NDArray[np.intp], rows: FloatArray) -> FloatArray:
-    """Sum the rows with each label, in float64, a batch of rows at a time."""
+    """Return the sum of the rows with each label, in float64, computed in batches."""
     sums = np.zeros((int(labels.max()) + 1, rows.shape[1]))
     for part in pieces(len(rows), _BATCH):
         size = part.stop - part.start

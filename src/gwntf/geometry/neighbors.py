@@ -1,8 +1,8 @@
-"""Distances between rows, also where entries are missing, and nearest neighbours by them.
+"""Distances between rows, also with missing entries, and nearest neighbours.
 
-"cosine" is 1 - cos and "euclidean" the Euclidean distance. Where entries are missing a pair is compared on the entries
-that both rows have: the cosine of the shared parts, and the Euclidean distance scaled up to the full length. A pair
-that shares nothing has the largest possible distance: 1, or the sum of the two norms.
+"cosine" is 1 - cos and "euclidean" the Euclidean distance. If entries are missing, a pair of rows is compared on the
+entries observed in both: the cosine of these parts, and the Euclidean distance scaled up to the full length. A pair
+without common entries has the largest possible distance: 1, or the sum of the two norms.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from gwntf.data import pieces
 _log = logging.getLogger(__name__)
 
 NOISE = 1e-7
-"""Distances below this part of the rows' length are rounding errors of the fast formula, and count as zero."""
+"""Distances below this fraction of the rows' length are rounding errors of the fast formula and are set to zero."""
 
 EXACT_LIMIT = 20_000
-"""Above so many rows pynndescent searches, where it is installed: all pairs take a time that grows as N^2."""
+"""Number of rows above which pynndescent is used, if it is installed: comparing all pairs takes O(N^2) time."""
 
 _ROWS, _BLOCK_ENTRIES = 2048, 2**24
-"""Rows that are compared with all others at a time, and distances in memory at a time where entries are missing."""
+"""Rows per batch of the exact search, and distances per batch of the search with missing entries."""
 
 
 class ObservedRows(NamedTuple):
-    """Rows in float64, zero where nothing was observed, and which of their entries were."""
+    """Rows in float64, zero where nothing was observed, and the mask of observed entries."""
 
     values: FloatArray
     observed: NDArray[np.bool_]
 
     def part(self, which: slice) -> ObservedRows:
-        """Return some of the rows."""
+        """Return a slice of the rows."""
         return ObservedRows(self.values[which], self.observed[which])
 
 
 def near_one(rows: Any) -> Any:
     """Divide each row, dense or sparse, by the power of two that brings its largest entry near one.
 
-    That is exact, and no square leaves the range of the numbers.
+    The division is exact, and prevents overflow and underflow of squares.
     """
     if isinstance(rows, np.ndarray):
         return np.ldexp(rows, -np.frexp(rows.max(axis=1))[1][:, None])
@@ -60,14 +60,14 @@ def near_one(rows: Any) -> Any:
 
 
 def row_length(rows: FloatArray | csr_array) -> float:
-    """Length of the longest row."""
+    """Return the Euclidean length of the longest row."""
     if isinstance(rows, np.ndarray):
         return float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max()))
     return float(np.sqrt((rows**2).sum(axis=1).max()))
 
 
 def distances_of(products: FloatArray, exponents: NDArray[np.int32], metric: str) -> FloatArray:
-    """Distances between rows of which only inner products are known, of row i divided by 2^e_i."""
+    """Return the distances between rows from the inner products of the rows divided by 2^e_i."""
     squares = np.diag(products)
     if metric == "cosine":
         sizes = np.sqrt(squares[:, None] * squares)
@@ -86,7 +86,10 @@ def distances_of(products: FloatArray, exponents: NDArray[np.int32], metric: str
 
 
 def shared_distances(some: ObservedRows, others: ObservedRows, metric: str) -> FloatArray:
-    """Distances of some rows from others on what both have, in float64. One thread: several would round otherwise."""
+    """Return the distances between two sets of rows over entries observed in both, in float64.
+
+    Runs on one thread, since the rounding depends on the number of threads.
+    """
     compare = _shared_cosine if metric == "cosine" else _shared_euclidean
     with threadpool_limits(1):
         return compare(some, others)
@@ -101,7 +104,7 @@ def _shared_euclidean(some: ObservedRows, others: ObservedRows) -> FloatArray:
 
 
 def _full_norms(rows: ObservedRows) -> FloatArray:
-    """Norms as if the missing entries were like those observed."""
+    """Return the norms, extrapolated to the full length of the rows."""
     part = np.maximum(rows.observed.mean(axis=1), 1 / rows.values.shape[1])
     norms: FloatArray = np.sqrt((rows.values**2).sum(axis=1) / part)
     return norms
@@ -119,7 +122,7 @@ def _shared_cosine(some: ObservedRows, others: ObservedRows) -> FloatArray:
 def nearest_rows(
     features: FloatArray | csr_array, count: int, metric: str = "euclidean"
 ) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Distances and indices of the nearest other rows, in order; each row's own place left out.
+    """Return distances and indices of the nearest other rows, nearest first; a row is not its own neighbour.
 
     `metric` is "euclidean" or "manhattan".
     """
@@ -127,7 +130,7 @@ def nearest_rows(
     if size > EXACT_LIMIT and find_spec("pynndescent") is not None:
         return _approximate(features, count, metric)
     if size > EXACT_LIMIT:
-        _log.info("comparing all pairs of %d samples; with pynndescent this takes less time", size)
+        _log.info("comparing all pairs of %d samples; install pynndescent for a faster approximate search", size)
     distance, index = nearest_of(features, features, count + 1, metric)
     return _without_own(distance, index)
 
@@ -135,17 +138,17 @@ def nearest_rows(
 def nearest_of(
     rows: FloatArray | csr_array, others: FloatArray | csr_array, count: int, metric: str = "euclidean"
 ) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Distances and indices of those `others` that are nearest to each row, in order: all pairs are compared.
+    """Return distances and indices of the `others` nearest to each row, nearest first, by comparing all pairs.
 
-    Every thread takes a block of rows at a time. Which of several others at one distance is found depends on the
-    blocks, so these are the same for any number of threads.
+    Threads process batches of rows. Ties between equal distances may be broken differently in other batches, so the
+    batches do not depend on the number of threads.
     """
     search = NearestNeighbors(n_neighbors=count, algorithm="brute", metric=metric).fit(others)
     libraries = ThreadpoolController()
     openmp = libraries.select(user_api="openmp")
 
     def visit(block: slice) -> tuple[FloatArray, NDArray[np.intp]]:
-        with openmp.limit(limits=1):  # each thread has a limit of its own
+        with openmp.limit(limits=1):  # the OpenMP limit is per thread
             distance, index = search.kneighbors(rows[block])
         return distance, index
 
@@ -156,7 +159,7 @@ def nearest_of(
 
 
 def _without_own(distance: FloatArray, index: NDArray[np.intp]) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Leave each row's own place out; where it was not found, the last one."""
+    """Remove each row from its own neighbours, or the last neighbour where the row is not among them."""
     other = index != np.arange(len(index))[:, None]
     other[other.all(axis=1), -1] = False
     shape = (len(index), index.shape[1] - 1)
@@ -164,10 +167,10 @@ def _without_own(distance: FloatArray, index: NDArray[np.intp]) -> tuple[FloatAr
 
 
 def directions(rows: Any, always: bool = False) -> Any:
-    """Rows, dense or sparse, scaled to length one: their Euclidean distances order pairs as their cosines do.
+    """Scale rows, dense or sparse, to length one, so that Euclidean distances order pairs as cosines do.
 
-    A row of zeros has no direction; an extra coordinate, there if it is needed or `always`, makes it orthogonal to all
-    others.
+    A row of zeros has no direction. An extra coordinate, added if there is such a row or `always`, makes it orthogonal
+    to all other rows.
     """
     sparse = issparse(rows)
     empty = np.diff(rows.indptr) == 0 if sparse else ~rows.any(axis=1)
@@ -181,10 +184,10 @@ def directions(rows: Any, always: bool = False) -> Any:
 def nearest_shared(
     rows: ObservedRows, others: ObservedRows | None, count: int, metric: str
 ) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Distances and indices of those `others` that are nearest to each row on the entries that both have, in order.
+    """Return distances and indices of the `others` nearest to each row over entries observed in both, nearest first.
 
-    Without others they are compared with each other, each row's own place left out. All pairs are compared, a block of
-    rows at a time; the distance of directions is that of "cosine".
+    Without `others` the rows are compared with each other; a row is not its own neighbour. All pairs are compared, in
+    batches. For "cosine" the distance is the Euclidean distance between directions.
     """
     against = rows if others is None else others
     distances, indices = [], []
@@ -206,7 +209,7 @@ def _approximate(features: FloatArray | csr_array, count: int, metric: str) -> t
     from pynndescent import NNDescent
 
     rows: Any = features.astype(np.float32, copy=False)
-    if issparse(features):  # pynndescent takes the older matrix type, with sorted indices
+    if issparse(features):  # pynndescent requires a csr_matrix with sorted indices
         rows = csr_matrix((rows.data, rows.indices, rows.indptr), shape=rows.shape)
         rows.sort_indices()
     index = NNDescent(rows, metric=metric, n_neighbors=count + 1, random_state=0)

@@ -1,4 +1,4 @@
-"""Ties of new samples to the samples of a fit, by the rule of the graph among those."""
+"""Edges from new samples to the training samples ("ties"), by the parameters of the training graph."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from gwntf.geometry.neighbors import NOISE, nearest_of, nearest_shared, row_leng
 
 @dataclass(frozen=True)
 class SampleTies:
-    """Ties on the backend: (mu/2) sum_j v_j |a - a_j|^2 = (mu/2) (d |a - s/d|^2 + rest) for every new sample."""
+    """Ties on a backend: (mu/2) sum_j v_j |a - a_j|^2 = (mu/2) (d |a - s/d|^2 + rest) for every new sample."""
 
     weight: float  # mu
     pull: Array  # (n, R) array: s = sum_j v_j a_j, over the rows a_j of the training samples
     degree: Array  # (n, 1) array: d = sum_j v_j
     centre: Array  # (n, R) array in float64: s / d
-    rest: Array  # (n,) array in float64: sum_j v_j |a_j|^2 - |s|^2 / d, which no step changes
+    rest: Array  # (n,) array in float64: sum_j v_j |a_j|^2 - |s|^2 / d, constant
 
 
 @dataclass(frozen=True)
 class Ties:
-    """New samples tied to training samples, whose embedding stays."""
+    """Edges from new samples to training samples, whose embedding is fixed."""
 
     matrix: csr_array  # (n_new, n_training): v
     embedding: Array  # (n_training, R): rows a_j
     weight: float  # mu
 
     def of(self, samples: slice) -> Ties:
-        """Return the ties of some of the new samples."""
+        """Return the ties of a slice of the new samples."""
         return Ties(self.matrix[samples], self.embedding, self.weight)
 
     def place(self, backend: Backend, dtype: Any) -> SampleTies:
-        """Compute what the step of the new samples uses, on the backend."""
+        """Return the arrays for the update of the new samples, on a backend."""
         xp, part = backend.xp, self.matrix
         matrix, rows = backend.sparse(part, np.float64), backend.asarray(self.embedding, np.float64)
         pull, degree = matrix @ rows, backend.asarray(part.sum(axis=1).reshape(-1, 1), np.float64)
@@ -55,7 +55,7 @@ class Ties:
 
 @dataclass(frozen=True)
 class TrainingSamples:
-    """The samples of a fit, to which new ones are tied by the rule of its graph.
+    """The samples of a fit and the parameters of its graph, which extend the graph to new samples.
 
     A callable metric is called with the training samples and with new samples, so it must treat every sample
     independently.
@@ -66,12 +66,12 @@ class TrainingSamples:
 
     @cached_property
     def _features(self) -> tuple[FloatArray, str]:
-        """Dense rows that new samples are compared with, and how: see `sample_features`."""
+        """Features of the training samples, and the distance between them, as in `sample_features`."""
         return sample_features(self.tensor, self.rule.metric)
 
     @cached_property
     def _scale(self) -> FloatArray:
-        """Distance of every sample to its 7th neighbour, the scale of weight "self-tuning"."""
+        """Distance of every sample to its 7th neighbour, its scale for the weight "self-tuning"."""
         size = len(self.tensor)
         if self.rule.weight != "self-tuning" or size == 1:
             return np.zeros(size)
@@ -79,18 +79,18 @@ class TrainingSamples:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """The arguments of `from_parts`, for a file."""
+        """Arguments of `from_parts`, for a model file."""
         return {**self.tensor.parts, "rule": self.rule}
 
     @classmethod
     def from_parts(cls, rule: KNNGraph, **samples: Any) -> TrainingSamples:
-        """Build an object from its `parts`; raise ValueError where they are inconsistent."""
+        """Build the object from its `parts`; raise ValueError if they are inconsistent."""
         if not isinstance(rule, KNNGraph):
-            raise ValueError("training samples without the rule of a graph")
+            raise ValueError("training samples without a KNNGraph")
         return cls(DataTensor.from_parts(**samples), rule)
 
     def ties(self, new: DataTensor) -> csr_array:
-        """Weights between new samples (rows) and training samples (columns), zero beyond the nearest few."""
+        """Return the edge weights between new samples (rows) and their nearest training samples (columns)."""
         check_metric(new, self.rule.metric)
         size = len(self.tensor)
         count = min(self.rule.n_neighbors, size)
@@ -98,11 +98,11 @@ class TrainingSamples:
         return weighted_edges(self.rule.weight, distance, index, count, new, self.tensor, self._scale)
 
     def _nearest(self, new: DataTensor, count: int) -> tuple[FloatArray, NDArray[np.intp]]:
-        """Distances and indices of the nearest training samples, in order."""
+        """Return distances and indices of the nearest training samples, nearest first."""
         if not new.complete or not self.tensor.complete:
             if new.dense_block is None:
-                given = f"{'sparse' if new.sparse else 'chunked'} samples, after a fit with missing entries"
-                raise InputError("X", given, "a dense array: samples are compared on the entries that both have")
+                given = f"{'sparse' if new.sparse else 'chunked'} data after a fit with missing entries"
+                raise InputError("X", given, "a dense array")
             return nearest_shared(observed_rows(new), observed_rows(self.tensor), count, str(self.rule.metric))
         if new.sparse or self.tensor.sparse:
             features = partial(block_features, metric=str(self.rule.metric), several=True)
@@ -114,13 +114,13 @@ class TrainingSamples:
         return np.where(distance < NOISE * row_length(others), 0, distance), index
 
     def _dense_rows(self, new: DataTensor) -> tuple[FloatArray, FloatArray, str]:
-        """Features of new samples and of those of the fit, and how they are compared."""
+        """Return the features of new and of training samples, and the distance between them."""
         others, compared = self._features
         rows = sample_features(new, self.rule.metric)[0]
         if callable(self.rule.metric) and rows.shape[1] != others.shape[1]:
-            allowed = f"{others.shape[1]} numbers for every sample, as for those of the fit"
+            allowed = f"{others.shape[1]} numbers per sample, as in the fit"
             raise InputError("metric", f"a function that returned shape {rows.shape}", allowed)
-        width = max(others.shape[1], rows.shape[1])  # rows of zeros may have added a coordinate
+        width = max(others.shape[1], rows.shape[1])  # `directions` may have added a coordinate
         return _widened(rows, width), _widened(others, width), compared
 
 

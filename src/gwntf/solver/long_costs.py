@@ -77,19 +77,19 @@ def measure_error(cost: NearFarCost, points: Points, relaxation: Relaxation) -> 
     The model is half the mean of a sample's cluster and half the mean of all, between a good and a bad one.
     """
     rng = np.random.default_rng(0)
-    places = np.sort(rng.permutation(cost.size)[:_SUBSET])
-    x = points.elements(cost.order[places]).astype(np.float64)
+    subset = np.sort(rng.permutation(cost.size)[:_SUBSET])
+    x = points.elements(cost.order[subset]).astype(np.float64)
     filled = np.flatnonzero(x.any(axis=0))
     columns = rng.permutation(filled)[:_COLUMNS]
     x = x[:, columns]
     if not x.size:
         return 0.0
-    own = np.array([x[cost.cluster[places] == c].mean(axis=0) for c in cost.cluster[places]])
+    own = np.array([x[cost.cluster[subset] == c].mean(axis=0) for c in cost.cluster[subset]])
     y = 0.5 * own + 0.5 * x.mean(axis=0)
-    features = points.features[cost.order[places]]
+    features = points.features[cost.order[subset]]
     exact = np.maximum(points.cost(features, features), 0)
     np.fill_diagonal(exact, 0)
-    wanted, found = (_marginal(matrix, x, y, relaxation) for matrix in (exact, cost.places(places, places)))
+    wanted, found = (_marginal(matrix, x, y, relaxation) for matrix in (exact, cost.between(subset, subset)))
     return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
 
 
