@@ -1,9 +1,9 @@
-"""Data terms of the objective, one file per loss: every loss is written once, for all data and backends.
+"""Data terms of the objective, one module per loss, independent of the kind of data and of the backend.
 
-May import `transport`, `geometry`, `data`, `backends` and `core`. Start with `base`, the interface of a loss;
-`least_squares` is the shortest one, `entrywise` the base of custom losses and KL, `transport` the Wasserstein loss;
-`simplex` has the factor step that transport and KL share, `graph` the penalty on the samples, `warm` what transports
-keep. `penalty` has L1 and L2 penalties on the factors.
+May import `transport`, `geometry`, `data`, `backends` and `core`. Start with `base`, the interface of a loss.
+`least_squares` is the shortest loss, `entrywise` the base of custom losses and KL, `transport` the Wasserstein loss.
+`simplex` is the factor update shared by transport and KL, `graph` the graph penalty, `warm` the warm starts of the
+transports, `penalty` the L1 and L2 penalties on the factors.
 """
 
 from gwntf.losses.base import Loss, ObjectiveTerms, PlanTerms, Position

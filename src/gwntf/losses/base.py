@@ -1,8 +1,8 @@
 """The interface between the solver and a loss.
 
-A loss is configuration without state: whatever changes from one pass to the next is in a `Position`. Methods that take
-a `block` run where the block is, perhaps on a worker; methods that take `blocks` run in the process of the fit and send
-the former there.
+A loss is stateless configuration: everything that changes from one pass to the next is in a `Position`. Methods that
+take a `block` run where the block is stored, possibly on a worker; methods that take `blocks` run in the process of the
+fit and send the former to the blocks.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ class PlanTerms:
 
     @property
     def total(self) -> float:
-        """W."""
+        """W, the sum of the three parts."""
         return self.transport + self.data + self.model
 
 
 @dataclass(frozen=True)
 class ObjectiveTerms:
-    """F, term by term.
+    """The terms of the objective F.
 
     Attributes
     ----------
     modes : tuple of PlanTerms or None
         Per axis of X: transport, data and model part; None for a mode that is not transported.
     misfit : float
-        KL(X | X^) or 1/2 |X - X^|^2 where no mode is transported, else zero.
+        KL(X | X^) or 1/2 |X - X^|^2 if no mode is transported, else zero.
     graph : float
         (mu/4) sum_ij V_ij |a_i - a_j|^2.
     penalty : float
@@ -72,62 +72,60 @@ class ObjectiveTerms:
 
     @property
     def total(self) -> float:
-        """F."""
+        """F, the sum of all terms."""
         plans = sum(terms.total for terms in self.modes if terms is not None)
         return float(plans + self.misfit + self.graph + self.penalty)
 
 
 class Position(NamedTuple):
-    """A fit between two iterations: all that the next one depends on."""
+    """State of a fit between two iterations: everything that the next iteration depends on."""
 
-    kept: Parts  # `Kept` of every block: rows of A(1), what their next step needs, and the state of the block
+    kept: Parts  # `Kept` of every block: its rows of A(1), their numerators and the state of the block
     rest: list[Array]  # The other factors
-    # What the last pass found, summed over the blocks; before `Blocks.collect` what it takes
+    # Results of the last pass, summed over the blocks; before `Blocks.collect`, its argument
     sums: Any = None
-    columns: Any = None  # States of the blocks of columns, for transport along the samples
-    carried: tuple[Array, ...] = ()  # What a loss has computed from `rest` and will need again
-    # How exactly the data term is evaluated: the scalings of a transport; zero where it is exact
-    effort: int = 0
-    # Rows of A(1) of the neighbours of every block in other blocks; these follow from `kept`
-    halo: Parts = ()
+    columns: Any = None  # States of the column blocks, for transport along the samples
+    carried: tuple[Array, ...] = ()  # Arrays computed from `rest` that the loss reuses
+    effort: int = 0  # Accuracy of the data term: scalings per transport; zero if it is exact
+    halo: Parts = ()  # Halo rows of every block: rows of A(1) of its neighbours in other blocks; derived from `kept`
 
 
 class Loss(ABC):
     """A data term."""
 
     def prepared(self, data: DataTensor) -> Loss:  # noqa: ARG002
-        """Return the loss for these data."""
+        """Return the loss adapted to the data."""
         return self
 
     def for_new_samples(self) -> Loss:
-        """Return the same loss without any term that joins samples to each other."""
+        """Return the loss without terms that couple samples to each other."""
         return self
 
     def state_bytes(self, data: DataTensor) -> int:  # noqa: ARG002
-        """Bytes that all blocks keep from one pass to the next."""
+        """Return the total size in bytes of the states that blocks keep between passes."""
         return 0
 
     def effective_penalties(self, penalties: Penalties) -> Penalties:
-        """Return the penalties that are not constant under the loss; raise InputError where it supports none."""
+        """Return the penalties that are not constant under the loss; raise InputError if it supports none."""
         return penalties
 
-    # --- where a block is ---
+    # --- methods of one block, run where it is stored ---
 
     @abstractmethod
     def sizes(self, block: Block) -> Array:
-        """Size of every sample in the unit of the loss, in float64, against which small changes are measured."""
+        """Return the size of every sample in the units of the loss, in float64, the reference for `tol`."""
 
     @abstractmethod
     def sample_step(
         self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, penalty: Penalty, state: Any
     ) -> tuple[Array, Array, Any]:
-        """One step of new samples, each by itself; also the data term of each before it, and the next state."""
+        """Update new samples independently; return their rows, the data term of each before the step, and the state."""
 
-    # --- in the process of the fit ---
+    # --- methods of all blocks, run in the process of the fit ---
 
     @property
     def first_effort(self) -> int:
-        """How exactly the data term is evaluated at first."""
+        """Initial `Position.effort`."""
         return 0
 
     def refined(self, effort: int) -> int | None:  # noqa: ARG002
@@ -136,24 +134,25 @@ class Loss(ABC):
 
     @abstractmethod
     def first(self, blocks: Blocks, at: Position) -> Position:
-        """Evaluate the data term at a position of which only the factors, states and effort are known."""
+        """Evaluate the data term at a position that has only factors, states and effort."""
 
     @abstractmethod
     def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, penalties: Penalties) -> Position:
-        """Move all factors, and evaluate the data term there."""
+        """Update all factors, and evaluate the data term at the new ones."""
 
     @abstractmethod
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:
-        """Return the numbers of the data term as one array; `size` is the sum of all `sizes`."""
+        """Return the values of the data term as one array; `size` is the sum of all `sizes`."""
 
     def terms(self, numbers: Sequence[float], graph: float, order: int) -> ObjectiveTerms:
-        """Name the numbers of the data term, and that of the graph."""
+        """Return the values of the data term and of the graph as named terms."""
         return ObjectiveTerms((None,) * order, numbers[0], graph)
 
     def scaled(self, blocks: Blocks, rest: Sequence[Array]) -> tuple[list[Array], Array | None]:
-        """Return the other factors in the scale of a result, and what the columns of A(1) are multiplied by, if so.
+        """Return the other factors as a fit returns them, and the scale of the columns of A(1), or None.
 
-        By default columns get Euclidean length one, once, as the authors of GNMF do; empty ones stay.
+        By default columns are scaled to Euclidean length one, as by the authors of GNMF; columns of zeros are not
+        scaled.
         """
         xp = blocks.backend.xp
         scaled, scale = [], xp.ones_like(rest[0][0, :])
@@ -165,5 +164,5 @@ class Loss(ABC):
         return scaled, scale
 
     def kernels_on(self, blocks: Blocks, dtype: Any) -> Sequence[Kernel]:  # noqa: ARG002
-        """Kernels of all modes that are transported, for a backend that records a pass."""
+        """Return the kernels of all transported modes, for a backend that records a pass."""
         return ()

@@ -1,4 +1,4 @@
-"""Losses that are sums over entries, from three functions of an entry: where custom losses begin. KL is one of them."""
+"""Losses that are sums over entries, defined by three functions of an entry: the base of custom losses and of KL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gwntf.transport import positive, ratio_and_kl
 
 
 class Entrywise(Loss):
-    """sum of d(x, x^) over the observed entries, by multiplicative updates.
+    """Sum of d(x, x^) over the observed entries, minimised by multiplicative updates.
 
     With d' = repulsion - attraction, both nonnegative, the factors are updated in turn, samples last:
 
@@ -28,30 +28,28 @@ class Entrywise(Loss):
     Data may be dense or sparse, in memory, streamed or on a cluster, of any order, and have missing entries.
     """
 
-    # One at which this is an MM step makes the data term fall; beside a graph or penalties there is no guarantee
+    # With a power that makes this an MM step the data term never rises; with a graph or penalties there is no guarantee
     power: ClassVar[float] = 1.0
-    # Whether the repulsion is one everywhere and the attraction zero where x is, as for KL: then d(0, x^) = x^, and
-    # of sparse data only the nonzero entries are compared. Else samples of sparse data are made dense, some at a
-    # time.
+    # Whether the repulsion is one everywhere and the attraction is zero where x is zero, as for KL. Then d(0, x^) = x^
+    # and only the nonzero entries of sparse data are compared; otherwise sparse samples are made dense in batches.
     unit_repulsion: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, xp: Any, x: Array, model: Array) -> Array:
-        """d(x, x^) of every entry; x^ is positive."""
+        """Return d(x, x^) of every entry; x^ is positive."""
 
     @abstractmethod
     def attraction(self, xp: Any, x: Array, model: Array) -> Array:
-        """Return the part of -d d/d x^ that is not negative."""
+        """Return the attraction of every entry: minus the negative part of the derivative of d in x^."""
 
     @abstractmethod
     def repulsion(self, xp: Any, x: Array, model: Array) -> Array:
-        """Return the part of d d/d x^ that is not negative."""
+        """Return the repulsion of every entry: the positive part of the derivative of d in x^."""
 
     def look(self, tile: Tile) -> Looked:
-        """Compare a tile with the model: attraction and, unless it is one, repulsion; and the loss of every sample.
+        """Return the attraction of a tile, its repulsion unless that is one, and the loss of every sample.
 
-        Where nothing was observed, both are one if the repulsion is one everywhere, which is what they would be if the
-        model were right there; else both are zero.
+        At missing entries both are one if the repulsion is one everywhere, as for a perfect model; otherwise zero.
         """
         xp, x, mask = tile.backend.xp, tile.x, tile.mask
         model = positive(xp, tile.y)
@@ -66,23 +64,23 @@ class Entrywise(Loss):
         return Looked(tuple(parts), costs[None])
 
     def swept(self, block: Block, a: Array, rest: Sequence[Array], *, rows: bool = True, sums: bool = True) -> Swept:
-        """Compare a block with the model, where it is."""
+        """Compare a block with the model."""
         found = block.sweep(self.look, a, rest, rows=rows, sums=sums, zeros=not self.unit_repulsion)
         if found.mass is None:
             return found
         return found._replace(costs=found.costs + zero_mass(block, found, a, rest), mass=None)
 
-    # --- where a block is ---
+    # --- methods of one block, run where it is stored ---
 
     def sizes(self, block: Block) -> Array:
-        """Return the loss of every sample against its own mean: the unit of small changes."""
+        """Return the loss of every sample for the model that is constant at its mean."""
         xp, shape = block.backend.xp, block.shape[1:]
         ones = [block.backend.asarray([[1.0]] * size, block.dtype) for size in shape]
         mean = xp.astype(block.sums() / math.prod(shape), ones[0].dtype)[:, None]
         return self.swept(block, mean, ones, rows=False, sums=False).costs[0]
 
     def measure(self, block: Block, rest: Sequence[Array], kept: Kept) -> tuple[Kept, Sums]:
-        """Loss, attraction and repulsion of a block, for the factors that samples share."""
+        """Return the loss of a block, and its attraction and repulsion summed over samples, for the other factors."""
         found = self.swept(block, kept.rows, rest, rows=False)
         xp = block.backend.xp
         sums = Sums(value=xp.sum(found.costs, axis=1), masses=xp.sum(kept.rows, axis=0), up=found.sums[0])
@@ -100,7 +98,7 @@ class Entrywise(Loss):
         *,
         penalty: Penalty,
     ) -> tuple[Kept, Sums]:
-        """Move the rows of a block, then measure it there."""
+        """Update the rows of a block, then measure it at the new rows."""
         pull = pull_of(block.backend, kept.rows, graph, halo)
         return self.measure(block, rest, Kept(self.sample_step(block, kept.rows, rest, pull, penalty, None)[0]))
 
@@ -111,14 +109,14 @@ class Entrywise(Loss):
         down = column_masses(xp, rest) + xp.zeros_like(a) if self.unit_repulsion else found.rows[1]
         return ratio(xp, a, found.rows[0], down, pull, penalty, self.power), found.costs[0], state
 
-    # --- in the process of the fit ---
+    # --- methods of all blocks, run in the process of the fit ---
 
     def first(self, blocks: Blocks, at: Position) -> Position:
         kept, sums = blocks.run(self.measure, at.rest, at.kept)
         return at._replace(kept=kept, sums=sums)
 
     def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, penalties: Penalties) -> Position:
-        """Update the factors in turn, samples last; the pass that moves the samples also measures for the first one."""
+        """Update the factors in turn, samples last; the last pass also measures for the next iteration."""
         xp, rest, sums = blocks.backend.xp, list(at.rest), at.sums
         for mode in range(1, 1 + len(rest)):
             if mode > 1:
@@ -140,7 +138,7 @@ class Entrywise(Loss):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KullbackLeibler(SimplexLoss, Entrywise):
-    """KL(X | X^): all factors move at once, since its majorizer separates over them."""
+    """KL(X | X^); all factors are updated at once, since its majorizer separates over them."""
 
     unit_repulsion = True
     weight = 1.0
@@ -155,7 +153,7 @@ class KullbackLeibler(SimplexLoss, Entrywise):
         return xp.ones_like(model)
 
     def look(self, tile: Tile) -> Looked:
-        """Compare a tile with the model in one pass over it."""
+        """Return the attraction and the loss of a tile in one pass over it."""
         xp, mask, shape = tile.backend.xp, tile.mask, (tile.x.shape[0], -1)
         x, y = tile.x.reshape(*shape), (tile.y if mask is None else tile.y * mask).reshape(*shape)
         fused = tile.backend.fused_kl

@@ -1,8 +1,8 @@
-"""The graph penalty (mu/4) sum_ij V_ij |a_i - a_j|^2 on the rows of the sample factor, and steps against it.
+"""The graph penalty (mu/4) sum_ij V_ij |a_i - a_j|^2 on the rows of the sample factor, and the updates with it.
 
-Its gradient is mu L A with L = D - V. A new sample is joined to training samples, whose rows a_j stay. The sum over ij
-counts every edge twice, so its penalty is (mu/2) sum_j v_j |a - a_j|^2, with the gradient mu (d a - s), where d is the
-sum of the v_j and s that of the v_j a_j. The steps also take the penalty l1 |A|_1 + (l2/2) |A|_F^2 of `penalty`.
+Its gradient is mu L A with L = D - V. A new sample has edges to training samples with fixed rows a_j. The sum over
+ij counts every edge twice, so its penalty is (mu/2) sum_j v_j |a - a_j|^2, with the gradient mu (d a - s), where d is
+the sum of the v_j and s that of the v_j a_j. The updates include the penalty l1 |A|_1 + (l2/2) |A|_F^2 of `penalty`.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,27 +21,27 @@ _EDGES_AT_ONCE = 2**16
 
 
 class Pull(NamedTuple):
-    """What a graph does to some rows of A(1)."""
+    """Gradient mu (d a - s) of the graph penalty in some rows a of A(1)."""
 
     weight: float  # mu
     pull: Array  # (n, R) array: V A, or s for new samples
-    degree: Array  # (n, 1) array: Degrees d
+    degree: Array  # (n, 1) array: degrees d
 
 
 class GraphTerm:
-    """The graph of a fit, split as the samples are; without a graph it does nothing."""
+    """The graph penalty of a fit, with the graph split by blocks of samples; without a graph it does nothing."""
 
     def __init__(self, blocks: Blocks, graph: csr_array | None, weight: float, dtype: Any) -> None:
         self._blocks = blocks
         self.present = graph is not None and weight > 0
-        self.graphs: Parts = [None] * len(blocks.slices)  # A `SampleGraph` for every block, or None
+        self.graphs: Parts = [None] * len(blocks.slices)  # `SampleGraph` of every block, or None
         if graph is not None and weight > 0:
-            graphs, self._wanted = cut_graph(graph, weight, blocks.slices, dtype)
+            graphs, self._halos = cut_graph(graph, weight, blocks.slices, dtype)
             self.graphs = blocks.put(graphs)
 
     def halo(self, kept: Parts) -> Parts:
-        """For every block the rows of A(1) of its neighbours in other blocks."""
-        return self._blocks.neighbour_rows(self._wanted, kept) if self.present else self.graphs
+        """Return the halo rows of every block: rows of A(1) of its neighbours in other blocks."""
+        return self._blocks.neighbour_rows(self._halos, kept) if self.present else self.graphs
 
     def penalty(self, kept: Parts, halo: Parts) -> Any:
         """Return the penalty of all edges, as ``sums["graph"]`` for `Blocks.collect`."""
@@ -49,24 +49,24 @@ class GraphTerm:
 
 
 def block_penalty(backend: Backend, kept: Kept, graph: SampleGraph, halo: Sequence[Array]) -> tuple[None, Sums]:
-    """Penalty of the edges that begin in a block."""
+    """Return the penalty of the edges of a block, each edge counted in one block only."""
     return None, Sums(graph=penalty(backend, with_halo(backend, kept.rows, halo), graph))
 
 
 def with_halo(backend: Backend, a: Array, halo: Sequence[Array]) -> Array:
-    """Rows of a block, then those of its neighbours in other blocks."""
+    """Return the rows of a block followed by its halo rows."""
     return backend.xp.concat([a, *(backend.asarray(rows) for rows in halo)]) if halo else a
 
 
 def pull_of(backend: Backend, a: Array, graph: SampleGraph | None, halo: Sequence[Array]) -> Pull | None:
-    """Return what the graph does to the rows of a block."""
+    """Return the gradient of the graph penalty in the rows of a block, or None without a graph."""
     if graph is None:
         return None
     return Pull(graph.weight, graph.matrix @ with_halo(backend, a, halo), graph.degree)
 
 
 def penalty(backend: Backend, a: Array, graph: SampleGraph) -> Array:
-    """(mu/4) sum_ij V_ij |a_i - a_j|^2, summed over edges in float64."""
+    """Return (mu/4) sum_ij V_ij |a_i - a_j|^2, summed over edges in float64."""
     xp = backend.xp
     rows, columns, weights = graph.edges
     total = xp.sum(weights[:0])
@@ -78,10 +78,7 @@ def penalty(backend: Backend, a: Array, graph: SampleGraph) -> Array:
 
 
 def ratio_terms(xp: Any, a: Array, down: Any, pull: Pull | None, penalty: Penalty = NO_PENALTY) -> tuple[Any, Array]:
-    """Return mu V A, or None without a graph, and the denominator of the ratio, made positive.
-
-    The denominator is down + mu D A + l1 + l2 A.
-    """
+    """Return mu V A, or None without a graph, and the denominator down + mu D A + l1 + l2 A, made positive."""
     attraction = None
     if pull is not None:
         attraction, down = pull.weight * pull.pull, down + pull.weight * pull.degree * a
@@ -99,14 +96,17 @@ def ratio(
     penalty: Penalty = NO_PENALTY,
     power: float = 1.0,
 ) -> Array:
-    """Take a multiplicative step: a ((up + mu V A) / (down + mu D A + l1 + l2 A))^power."""
+    """Return the multiplicative update a ((up + mu V A) / (down + mu D A + l1 + l2 A))^power."""
     attraction, denominator = ratio_terms(xp, a, down, pull, penalty)
     up = up if attraction is None else up + attraction
     return a * up / denominator if power == 1 else a * (up / denominator) ** power
 
 
 def mm_root(xp: Any, a: Array, w: Array, b: float, pull: Pull | None, penalty: Penalty = NO_PENALTY) -> Array:
-    """Return the positive root of (mu d + l2) a^2 + (b + l1) a - c = 0, c = b w + mu a (V a): never raises F."""
+    """Return the MM update, which never raises F.
+
+    It is the positive root of (mu d + l2) a^2 + (b + l1) a - c = 0 with c = b w + mu a (V a).
+    """
     c, linear, curvature = b * w, b + penalty.l1, penalty.l2
     if pull is not None:
         c = c + pull.weight * a * pull.pull
@@ -115,7 +115,7 @@ def mm_root(xp: Any, a: Array, w: Array, b: float, pull: Pull | None, penalty: P
 
 
 def classic_ratio(xp: Any, a: Array, w: Array, b: float, pull: Pull | None, penalty: Penalty = NO_PENALTY) -> Array:
-    """Return the ratio (b w + mu a (V a)) / (b + mu d a + l1 + l2 a): no guarantee beside a KL term."""
+    """Return the multiplicative update (b w + mu a (V a)) / (b + mu d a + l1 + l2 a), which may raise F."""
     attraction, denominator = ratio_terms(xp, a, b, pull, penalty)
     return (b * w if attraction is None else b * w + a * attraction) / denominator
 
@@ -124,11 +124,11 @@ RULES: dict[str, Callable[[Any, Array, Array, float, Pull | None, Penalty], Arra
     "mm": mm_root,
     "multiplicative": classic_ratio,
 }
-"""Steps of rows a against ``b * (sum(a) - sum(w log a))``, w the numerator of the data term, and their penalties."""
+"""Updates of rows a for ``b * (sum(a) - sum(w log a))``, w the numerator of the data term, plus the penalties."""
 
 
 def tie_penalty(backend: Backend, a: Array, ties: SampleTies) -> Array:
-    """(mu/2) sum_j v_j |a - a_j|^2 of every new sample, in float64."""
+    """Return (mu/2) sum_j v_j |a - a_j|^2 for every new sample, in float64."""
     xp = backend.xp
     apart = xp.astype(a, xp.float64) - ties.centre
     degree = xp.astype(ties.degree[:, 0], xp.float64)
@@ -138,9 +138,9 @@ def tie_penalty(backend: Backend, a: Array, ties: SampleTies) -> Array:
 def tied_root(xp: Any, w: Array, b: float, masses: Array, pull: Pull | None, penalty: Penalty = NO_PENALTY) -> Array:
     """Return the minimum of the majorizer of a new sample: the positive root of k a^2 + q a - b w = 0.
 
-    Here k = mu d + l2 and q = b m + l1 - mu s. b (m a - w log a) majorizes the data term, m the mass of a component; s
-    does not depend on a, so the root is exact and never raises the objective. Either form of it is used where it does
-    not cancel; without ties and penalty it is w / m.
+    With k = mu d + l2 and q = b m + l1 - mu s, where b (m a - w log a) majorizes the data term and m is the mass of a
+    component. s does not depend on a, so the root is exact and never raises the objective. It is computed by the
+    formula without cancellation; without ties and penalty it is w / m.
     """
     q, curvature = b * masses, xp.zeros_like(w[:, :1])
     if pull is not None:

@@ -1,10 +1,10 @@
-"""The least-squares loss 1/2 |X - X^|^2 of NMF, GNMF, NCP and GNCP, by the classic multiplicative ratio.
+"""The least-squares loss 1/2 |X - X^|^2 of NMF, GNMF, NCP and GNCP, minimised by multiplicative updates.
 
 In one factor the data term and the penalties are quadratic or linear, so the ratio of the negative to the positive part
-of the gradient is a true MM step for a factor with the others fixed. Without missing entries the model is never formed:
-|x - x^|^2 = |x|^2 - 2 <a, X_(1) A(-1)> + a G a', and the product is the one that the step of the rows uses, so that
-both come from one reading of the data. Where entries are missing, the target of a step is the data with the present
-model filled in there (the E step of an EM), and the value counts observed entries only.
+of the gradient is an MM step for a factor with the others fixed. Without missing entries the model is never formed:
+|x - x^|^2 = |x|^2 - 2 <a, X_(1) A(-1)> + a G a', and the update of the rows uses the same product, so both need one
+pass over the data. Missing entries are filled in from the current model (the E step of an EM algorithm), and the value
+counts observed entries only.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class LeastSquares(Loss):
     def prepared(self, data: DataTensor) -> LeastSquares:
         return replace(self, complete=data.complete)
 
-    # --- where a block is ---
+    # --- methods of one block, run where it is stored ---
 
     def sizes(self, block: Block) -> Array:
         return block.half_squares()
 
     def measure(self, block: Block, rest: Sequence[Array], kept: Kept) -> tuple[Kept, Sums]:
-        """Return what the value and the next step need of a block, at given rows."""
+        """Return the sums over a block for the value and for the next update of the other factors."""
         backend, a = block.backend, kept.rows
         if not self.complete:
             return kept, self._measured_filled(block, rest, a)
@@ -65,7 +65,7 @@ class LeastSquares(Loss):
         grams: Array,
         penalty: Penalty,
     ) -> tuple[Kept, Sums]:
-        """Move the rows of a block, given G, and return what `measure` does: from one reading of the data."""
+        """Update the rows of a block, given G, and return the result of `measure` at the new rows, in one pass."""
         backend, xp, a = block.backend, block.backend.xp, kept.rows
         down = a @ backend.asarray(grams, block.dtype)
         pull = pull_of(backend, a, graph, halo)
@@ -79,7 +79,7 @@ class LeastSquares(Loss):
     def sample_step(
         self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, penalty: Penalty, state: Any
     ) -> tuple[Array, Array, Any]:
-        """Update new samples by themselves; X_(1) A(-1) is the same in every step while nothing is missing."""
+        """Update new samples; without missing entries X_(1) A(-1) is constant and kept in the state."""
         xp = block.backend.xp
         grams = reduce(mul, (gram_of(xp, factor) for factor in rest))
         if self.complete:
@@ -93,7 +93,7 @@ class LeastSquares(Loss):
         down = a @ xp.astype(grams, a.dtype, copy=False)
         return ratio(xp, a, product, down, pull, penalty), values, state
 
-    # --- in the process of the fit ---
+    # --- methods of all blocks, run in the process of the fit ---
 
     def first(self, blocks: Blocks, at: Position) -> Position:
         kept, sums = blocks.run(self.measure, at.rest, at.kept)
@@ -117,7 +117,7 @@ class LeastSquares(Loss):
         return at._replace(kept=kept, rest=rest, sums=sums, carried=tuple(grams[1:]))
 
     def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:
-        """Return the value, from Gram matrices where nothing is missing."""
+        """Return the value, computed from Gram matrices if no entries are missing."""
         xp, sums = blocks.backend.xp, at.sums
         if not self.complete:
             return sums["value"].reshape(1)
@@ -127,7 +127,7 @@ class LeastSquares(Loss):
 
 
 def fill(tile: Tile) -> Looked:
-    """Fill a tile with the model where nothing was observed; its cost is 1/2 |x - x^|^2 of every sample."""
+    """Fill the missing entries of a tile from the model; its costs are 1/2 |x - x^|^2 of every sample."""
     xp = tile.backend.xp
     filled = tile.x if tile.mask is None else xp.where(tile.mask, tile.x, tile.y)
     residual = (filled - tile.y).reshape(tile.x.shape[0], -1)
@@ -141,5 +141,5 @@ def gram_of(xp: Any, factor: Array) -> Array:
 
 
 def other_grams(grams: Sequence[Array], mode: int) -> Array:
-    """G: the entrywise product of the Gram matrices of all factors but one, A(-n)' A(-n)."""
+    """Return G = A(-n)' A(-n), the entrywise product of the Gram matrices of all factors but one."""
     return reduce(mul, (gram for other, gram in enumerate(grams) if other != mode))

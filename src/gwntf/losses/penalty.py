@@ -1,4 +1,4 @@
-"""Penalties l1 |A|_1 + (l2/2) |A|_F^2 on the factors, their values, and the step against them under the simplex."""
+"""Penalties l1 |A|_1 + (l2/2) |A|_F^2 on the factors, their values, and the update of a factor on the simplex."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Penalty:
 
     @property
     def present(self) -> bool:
-        """Whether there is anything to add to F."""
+        """Whether the penalty is not zero."""
         return self.l1 > 0 or self.l2 > 0
 
     def gradient(self, a: Array) -> Array:

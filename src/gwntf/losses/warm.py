@@ -1,4 +1,4 @@
-"""Warm starts: log U of every transported tile of a block, from one pass to the next."""
+"""Warm starts of the transports: log U of every tile of a block, kept from one pass to the next."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from gwntf.backends import Backend
 from gwntf.core import Array, FloatArray
 
 Key = tuple[int, int]
-"""Mode of a tile, and the number of its first sample, fiber or column."""
+"""Mode of a tile, and the index of its first sample, fiber or column."""
 
 
 @dataclass(eq=False)
 class WarmStarts:
-    """log U by mode and tile; arrays are written in place by the transports."""
+    """log U by mode and tile; the transports update the arrays in place."""
 
-    backend: Backend  # Owner of the arrays
-    across: bool = False  # Whether tiles are along the second axis of their arrays, as for transport of dense columns
+    backend: Backend  # Backend of the arrays
+    across: bool = False  # Whether tiles split the second axis of their arrays, as for transport of dense columns
     kept: dict[Key, Array] = field(default_factory=dict)
-    unused: set[Key] = field(default_factory=set)  # Tiles whose arrays do not hold a warm start
+    unused: set[Key] = field(default_factory=set)  # Tiles whose arrays do not contain a warm start
 
     def __sizeof__(self) -> int:
         return sum(int(array.nbytes) for array in self.kept.values())
 
     @property
     def arrays(self) -> list[Array]:
-        """All arrays."""
+        """All arrays, in order of insertion."""
         return list(self.kept.values())
 
     def cold(self) -> WarmStarts:
-        """Return the same arrays without what is in them, for another fit: they stay where they are."""
+        """Return an object with the same arrays, marked as unused, for another fit."""
         return WarmStarts(self.backend, self.across, dict(self.kept), set(self.kept))
 
     def on(self, backend: Backend) -> WarmStarts:
@@ -42,25 +42,24 @@ class WarmStarts:
         return WarmStarts(backend, self.across, kept, set(self.unused))
 
     def of(self, mode: int, start: int, like: Array) -> tuple[Array, bool]:
-        """Return the array of a tile, and whether there is a warm start in it."""
+        """Return the array of a tile, and whether it contains a warm start."""
         kept = self.kept.get((mode, start))
-        if kept is None or math.prod(kept.shape) < math.prod(like.shape):  # of a fit with less memory
+        if kept is None or math.prod(kept.shape) < math.prod(like.shape):  # from a fit with smaller tiles
             return self.backend.xp.zeros_like(like), False
         if kept.shape != like.shape:
             kept = self._split(mode, start, like.shape[int(self.across)])
         return kept, (mode, start) not in self.unused
 
     def keep(self, mode: int, start: int, log_u: Array) -> None:
-        """Keep the array of a tile, when all work on the tile is done.
+        """Keep the array of a tile; called after all work on the tile is done.
 
-        If that fails for lack of memory and is tried again with a part of the tile, that part starts cold again if
-        the tile did.
+        So a tile that fails for lack of memory and is retried in parts starts cold again if it was cold before.
         """
         self.kept[mode, start] = log_u
         self.unused.discard((mode, start))
 
     def _split(self, mode: int, start: int, size: int) -> Array:
-        """Return the first part of the array of a tile that was larger, and keep the rest."""
+        """Split the array of a tile that was larger; return the first part."""
         whole, xp = self.kept.pop((mode, start)), self.backend.xp
         first, rest = (whole[:, :size], whole[:, size:]) if self.across else (whole[:size], whole[size:])
         self.kept[mode, start + size] = xp.asarray(rest, copy=True)
@@ -71,7 +70,7 @@ class WarmStarts:
 
 
 def joined_states(states: Sequence[WarmStarts | None], across: bool) -> dict[int, FloatArray]:
-    """Join the warm starts of all blocks, for a file: all tiles of every mode as one array on the host."""
+    """Concatenate the warm starts of all blocks, by mode, into arrays on the host, for a checkpoint."""
     found: dict[int, list[FloatArray]] = {}
     for state in filter(None, states):
         for mode, start in sorted(state.kept):
@@ -82,7 +81,7 @@ def joined_states(states: Sequence[WarmStarts | None], across: bool) -> dict[int
 def split_states(
     saved: Sequence[tuple[int, FloatArray]], counts: Mapping[int, Sequence[int]], backend: Backend, across: bool
 ) -> list[WarmStarts]:
-    """Undo `joined_states`, given its items, for blocks with so many samples, fibers or columns along every mode."""
+    """Undo `joined_states`, given its items; `counts` are the samples, fibers or columns of every block by mode."""
     made = [WarmStarts(backend, across) for _ in next(iter(counts.values()))]
     for mode, whole in saved:
         bounds = np.cumsum(counts[mode])[:-1]
