@@ -233,7 +233,7 @@ def test_too_few_scalings_are_told():
         ),
         (lambda: wasserstein_matrix_distance(np.ones((2, 2)), np.ones((2, 2)), None), "cost: got None"),
         (lambda: wasserstein_matrix_distance(np.ones((2, 2, 2)), np.ones((2, 2, 2))), "X: got 3 dimensions"),
-        (lambda: wasserstein_matrix_distance([[1, 2], [3]], [[1]]), "X: got list that is no array"),
+        (lambda: wasserstein_matrix_distance([[1, 2], [3]], [[1]]), "X: got a list that cannot be converted to an array"),
         (lambda: entropic_wasserstein_distance([1], [1], max_iter=-5), "max_iter: got -5"),
         (lambda: entropic_wasserstein_distance([1], [1], tol=np.nan), "tol: got nan"),
     ],

@@ -270,7 +270,7 @@ def test_a_file_with_bytes_missing_or_added_is_refused(small_file, tmp_path):
 
 
 def test_a_foreign_file_a_later_version_and_a_checkpoint_are_told_apart(small_file, tmp_path):
-    assert "is not a file of gwntf" in refused(b"PK\x03\x04 something else, long enough to be one", tmp_path)
+    assert "is not a gwntf file" in refused(b"PK\x03\x04 something else, long enough to be one", tmp_path)
     later = small_file[:8] + struct.pack("<I", 2) + small_file[12:-32]
     assert "format version 2" in refused(sealed(later), tmp_path)
     write_container(tmp_path / "run.ckpt", "checkpoint", {}, [])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
@@ -14,7 +16,7 @@ from gwntf import GNCP, GWNTF, MiniBatchGWNTF
 from gwntf.backends import to_host
 from gwntf.core import InputError, Status
 from gwntf.data import DataTensor, KruskalRows, reconstruct
-from gwntf.solver import ProgressBar, Steps, Stopping
+from gwntf.solver import ProgressBar, Steps, Stopping, following
 from gwntf.solver.start import _rank_one, start_factors
 from gwntf.transport import TransportLimits
 from tests.backends import OTHERS
@@ -48,10 +50,24 @@ def test_zero_tolerance_runs_every_iteration():
 
 
 def test_a_rising_objective_is_a_status_of_its_own():
-    problem, factors = random_problem((8, 4, 3), seed=1, graph_reg=50.0)
-    result = fit(problem, factors, max_iter=50, tol=1e-4, update="paper")
+    """The ratio overshoots where the data raise an entry whose neighbour stays small."""
+    problem, factors = random_problem((2, 3), rank=1, modes=(), seed=1, graph_reg=1e3, zeros=0.0)
+    X = problem.X * np.array([[1.0], [1e-6]])
+    uneven = replace(problem, data=DataTensor.of_array(X), graph=csr_array(np.array([[0.0, 1.0], [1.0, 0.0]])))
+    start = [1e-6 * factors[0], factors[1]]
+    result = fit(uneven, start, max_iter=50, tol=1e-4, update="multiplicative")
     assert result.status is Status.ROSE
     assert result.objective_curve[-1] > result.objective_curve[-2]
+
+
+def test_a_diverging_fit_keeps_the_last_finite_factors():
+    """A graph weight at the end of the number type."""
+    problem, factors = random_problem((8, 4, 3), seed=1, graph_reg=1e38, zeros=0.0)
+    single = replace(problem, data=DataTensor.of_array(problem.X.astype(np.float32)))
+    result = fit(single, factors, max_iter=200)
+    assert result.status is Status.DIVERGED
+    assert all(np.isfinite(factor).all() for factor in result.factors)
+    assert np.isfinite(result.objective)
 
 
 def test_every_status_says_what_to_change():
@@ -159,9 +175,35 @@ def test_what_a_callback_does_to_the_factors_does_not_change_the_fit(kind, engin
 
 def test_progress_bar_counts_iterations(capsys):
     problem, factors = random_problem((6, 5), seed=0)
-    with ProgressBar(4) as bar:
-        fit(problem, factors, max_iter=4, callbacks=[bar])
+    with following([ProgressBar()], 4) as callbacks:
+        fit(problem, factors, max_iter=4, callbacks=callbacks)
     assert "4/4" in capsys.readouterr().err
+
+
+def test_callbacks_are_notified_of_the_begin_and_the_end_of_a_fit():
+    """Also where the fit or a later callback fails; only callbacks that have begun are ended."""
+
+    class Recorder:
+        def __init__(self, fail=False):
+            self.calls, self.fail = [], fail
+
+        def on_fit_begin(self, iterations):
+            self.calls.append(iterations)
+            if self.fail:
+                raise OSError("no terminal")
+
+        def on_fit_end(self):
+            self.calls.append("end")
+
+    first, failing = Recorder(), Recorder(fail=True)
+    with pytest.raises(ZeroDivisionError), following([first, print], 4) as callbacks:
+        assert callbacks == [first, print]
+        raise ZeroDivisionError
+    assert first.calls == [4, "end"]
+    with pytest.raises(OSError, match="no terminal"), following([first, failing], 7):
+        pass
+    assert first.calls == [4, "end", 7, "end"]
+    assert failing.calls == [7]
 
 
 def test_progress_is_logged(caplog):
@@ -268,7 +310,7 @@ def test_dead_components_stay_finite():
     [
         ({"init": "zeros"}, "init: got 'zeros'"),
         ({"init": "nndsvd", "n_init": 2}, "n_init: got 2"),
-        ({"init": [np.ones((6, 3))]}, "init: got 1; expected a sequence of 3 factors"),
+        ({"init": [np.ones((6, 3))]}, "init: got 1 factors; expected a sequence of 3 factors"),
         ({"init": [np.ones((6, 3)), np.ones((5, 2)), np.ones((4, 3))]}, r"init\[1\]: got shape \(5, 2\)"),
         ({"init": [np.ones((6, 3)), -np.ones((5, 3)), np.ones((4, 3))]}, r"init\[1\]: got negative"),
         ({"init": [np.ones((6, 3)), np.ones((5, 3)), np.zeros((4, 3))]}, r"init\[2\]: got only zeros"),

@@ -90,8 +90,8 @@ def test_sparse_fit_equals_dense_fit(name, shape):
 
 @pytest.mark.parametrize("entries", [64, 700])
 def test_size_of_tiles_changes_nothing(entries, monkeypatch):
-    monkeypatch.setattr(sparse_module, "_FEWEST", 3)
-    monkeypatch.setattr(sparse_module, "_TOGETHER", 2)
+    monkeypatch.setattr(sparse_module, "_MIN_FIBERS", 3)
+    monkeypatch.setattr(sparse_module, "_TILES_PER_BATCH", 2)
     monkeypatch.setattr("gwntf.backends.numpy_backend.NumpyBackend.block_entries", entries)
     X = counts((13, 6, 5))
     for costs in (["cosine", "grid", "grid"], [None] * 3):
@@ -258,9 +258,9 @@ def test_what_sparse_data_do_not_have_is_refused(model, match):
 
 def test_missing_entries_are_refused():
     X = as_sparse(counts((8, 4, 3)))
-    with pytest.raises(InputError, match="entries that a sparse array does not store are zeros"):
+    with pytest.raises(InputError, match="in a sparse array no entry can be missing"):
         NCP(2, missing="ignore").fit(holding(X, np.nan))
-    with pytest.raises(InputError, match="all count as observed"):
+    with pytest.raises(InputError, match="a sparse array, in which no entry is missing"):
         NCP(2, missing="ignore", max_iter=2, tol=0).fit_impute(X)
 
 

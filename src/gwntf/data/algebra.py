@@ -1,8 +1,8 @@
 """Tensor algebra and CP factors for any order N >= 2, for NumPy arrays and torch tensors.
 
-Axis 0 holds the samples and is usually by far the longest. A matricised tensor times a Khatri-Rao product (MTTKRP) is
+Axis 0 is that of the samples and usually by far the longest. A matricised tensor times a Khatri-Rao product (MTTKRP) is
 formed in two ways: for the samples as X_(1) A(-1), and for every other mode from X_(1)' A(1), which is as small as one
-sample times the rank. Both are sums over blocks of the tensor, so that a tensor need never be in memory as a whole.
+sample times the rank. Both are sums over blocks of the tensor, so that it need not fit in memory.
 """
 
 import math
@@ -17,12 +17,12 @@ from gwntf.data.checks import as_real_array
 
 
 def split_shape(shape: Sequence[int], mode: int) -> tuple[int, int, int]:
-    """Return (before, length, after): the tensor seen as a stack of matrices whose rows run along `mode`."""
+    """Return (before, length, after): the shape of the tensor as a stack of matrices whose first axis is `mode`."""
     return math.prod(shape[:mode]), shape[mode], math.prod(shape[mode + 1 :])
 
 
 def unfold(tensor: Array, mode: int) -> Array:
-    """Mode-n unfolding X_(n): its columns are the fibers of that mode, the other axes in their order."""
+    """Mode-n unfolding X_(n): its columns are the fibers of that mode, in C order of the other axes."""
     before, length, after = split_shape(tensor.shape, mode)
     return tensor.reshape(before, length, after).swapaxes(0, 1).reshape(length, before * after)
 
@@ -34,7 +34,7 @@ def fold(matrix: Array, mode: int, shape: Sequence[int]) -> Array:
 
 
 def khatri_rao(matrices: Sequence[Array]) -> Array:
-    """Column-wise Kronecker product; the last matrix varies fastest, as in `unfold`."""
+    """Column-wise Kronecker product; the index of the last matrix varies fastest, as in `unfold`."""
     product = matrices[0]
     for matrix in matrices[1:]:
         product = (product[:, None, :] * matrix[None, :, :]).reshape(-1, matrix.shape[1])
@@ -48,7 +48,7 @@ def reconstruct(factors: Sequence[Array]) -> Array:
 
 
 def other_mode_product(partial: Array, factors: Sequence[Array], mode: int) -> Array:
-    """Return X_(n) A(-n) for one n but the first, given X_(1)' A(1): other modes are contracted column by column."""
+    """Return X_(n) A(-n) for a mode n other than the samples from X_(1)' A(1), by contracting all other modes."""
     rank = partial.shape[-1]
     partial = partial.reshape(*(factor.shape[0] for factor in factors[1:]), rank)
     for other in reversed(range(1, len(factors))):
@@ -63,10 +63,10 @@ def other_mode_product(partial: Array, factors: Sequence[Array], mode: int) -> A
 
 
 def as_factors(factors: Any, shape: Sequence[int], rank: int, *, name: str = "init") -> list[FloatArray]:
-    """Check given factors: one nonnegative (I_n, R) matrix per mode, no column empty."""
+    """Check factors given by the user: one nonnegative (I_n, R) matrix per mode, without empty columns."""
     if not isinstance(factors, Sequence) or len(factors) != len(shape):
-        count = len(factors) if isinstance(factors, Sequence) else type(factors).__name__
-        raise InputError(name, str(count), f"a sequence of {len(shape)} factors, one per axis of X")
+        given = f"{len(factors)} factors" if isinstance(factors, Sequence) else f"a {type(factors).__name__}"
+        raise InputError(name, given, f"a sequence of {len(shape)} factors, one per axis of X")
     checked: list[FloatArray] = []
     for mode, (factor, length) in enumerate(zip(factors, shape, strict=True)):
         label = f"{name}[{mode}]"
@@ -83,7 +83,7 @@ def as_factors(factors: Any, shape: Sequence[int], rank: int, *, name: str = "in
 
 
 def to_simplex(factors: Sequence[FloatArray]) -> list[FloatArray]:
-    """Make the columns of every factor but the first sum to one; all scale moves to the samples."""
+    """Scale the columns of every factor but the first to sum to one, and those of the first accordingly."""
     samples, *rest = factors
     for factor in rest:
         samples = samples * factor.sum(axis=0)
@@ -91,7 +91,7 @@ def to_simplex(factors: Sequence[FloatArray]) -> list[FloatArray]:
 
 
 class KruskalRows:
-    """The model of factors, of which blocks of samples are formed on demand."""
+    """The Kruskal tensor of factors; blocks of its samples are computed on demand."""
 
     def __init__(self, factors: Sequence[Array]) -> None:
         self.factors = list(factors)

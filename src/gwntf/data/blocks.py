@@ -1,7 +1,7 @@
-"""Where blocks of samples are, and where functions of one block run: in this process, in a stream, or on workers.
+"""Collections of blocks of samples, which run functions on every block: in this process, out of core, or on workers.
 
-The rest of the library uses `Blocks` alone. Functions passed to it are functions of modules, methods of picklable
-objects or `functools.partial` of such, and take the backend from the block, so that they can run anywhere.
+The rest of the library uses only the interface `Blocks`. Functions passed to it must be picklable (module-level
+functions, methods of picklable objects, or a `functools.partial` of them) and take the backend from the block.
 """
 
 from __future__ import annotations
@@ -22,56 +22,56 @@ from gwntf.data.columns import ColumnBlock
 from gwntf.data.dense import DenseBlock
 
 Parts: TypeAlias = Sequence[Any]
-"""One value per block, which stays where the block is."""
+"""One value per block, stored where the block is."""
 
 Wanted: TypeAlias = Sequence[dict[int, NDArray[np.intp]]]
-"""For every block, which rows it needs of which other blocks."""
+"""For every block, the indices of the rows that it needs from other blocks, by block."""
 
 
 class Kept(NamedTuple):
-    """What belongs to a block between two passes."""
+    """State of a block between two passes."""
 
-    rows: Array  # (n, R) array: A(1) of its samples
-    own: Any = None  # (n, R) array: What the next step of these rows needs, or None
-    # What the next pass over the block starts from, with a method `on(backend)` that returns a copy on a backend. A
-    # pass in this process may write into it.
+    rows: Array  # (n, R) array: rows of A(1) of its samples
+    own: Any = None  # (n, R) array: input of the next update of these rows, or None
+    # State of the loss, such as warm starts, with a method `on(backend)` that returns a copy on a backend. A pass in
+    # this process may update it in place.
     state: Any = None
 
     def on(self, backend: Backend) -> Kept:
-        """Return the same on a backend; the state is copied, so that this one stays as it is."""
+        """Return the same state on a backend; the state of the loss is copied."""
         own = None if self.own is None else backend.asarray(self.own)
         return Kept(backend.asarray(self.rows), own, None if self.state is None else self.state.on(backend))
 
 
 class Blocks(ABC):
-    """Blocks of samples."""
+    """A collection of blocks of samples."""
 
-    slices: Sequence[slice]  # Which samples each block has, in order
-    backend: Backend  # That of arrays which are not in blocks: shared factors and sums
-    recordable: bool = False  # Whether a pass may be recorded and replayed on a device: all data are there
-    sparse: bool = False  # Whether blocks store nonzero entries alone
-    dense_block: DenseBlock | None = None  # All samples, where they are one dense block in memory
+    slices: Sequence[slice]  # Samples of each block, in order
+    backend: Backend  # Backend of shared factors and sums
+    recordable: bool = False  # Whether a pass may be recorded and replayed, because all data are on the device
+    sparse: bool = False  # Whether blocks store only nonzero entries
+    dense_block: DenseBlock | None = None  # The block, if all samples are one dense block in memory
     in_memory: bool = False  # Whether all samples are one block, dense or sparse, in the memory of this process
 
     # --- before a fit ---
 
     @abstractmethod
     def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
-        """Give ``function(block, *(argument[k] for argument in arguments))`` for every block k, in order.
+        """Yield ``function(block, *(argument[k] for argument in arguments))`` for every block k, in order.
 
         Few results are in memory at a time, so that they may be large.
         """
 
     @abstractmethod
     def prepared(self, function: Callable[..., Block], *arguments: Sequence[Any]) -> Blocks:
-        """Return blocks made by a function, called as in `stream`: now, or whenever they are read."""
+        """Return blocks transformed by a function, called as in `stream`: now, or each time they are read."""
 
     def map(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """Return all that `stream` gives."""
+        """Return all results of `stream`."""
         return list(self.stream(function, *arguments))
 
     def converted(self, dtype: np.dtype[Any]) -> Blocks:
-        """Return the blocks in another number type."""
+        """Return the blocks in another dtype."""
         return self.prepared(methodcaller("astype", dtype))
 
     # --- in a fit ---
@@ -82,33 +82,33 @@ class Blocks(ABC):
     ) -> tuple[Parts, Any]:
         """Call ``function(block, rest, *(part[k] for part in parts), **options)`` for every block k.
 
-        It returns what the block keeps and `Sums`. The former stay with the blocks; the latter are added up, and
-        `collect` has their sum.
+        The function returns the new state of the block and `Sums`. States are stored with the blocks; `collect` returns
+        the total of the sums.
         """
 
     @abstractmethod
     def apply(self, function: Callable[..., Any], *parts: Parts, **options: Any) -> tuple[Parts, Any]:
-        """Do the same without the data: ``function(backend, *(part[k] for part in parts), **options)``."""
+        """Do the same without the data: call ``function(backend, *(part[k] for part in parts), **options)``."""
 
     @abstractmethod
     def collect(self, *sums: Any) -> list[Sums]:
-        """Wait for sums."""
+        """Wait for sums and return them."""
 
     @abstractmethod
     def put(self, values: Sequence[Any]) -> Parts:
-        """Bring one value, on the host, to each block."""
+        """Send one value from the host to each block."""
 
     @abstractmethod
     def take(self, parts: Parts) -> list[Any]:
-        """Bring what blocks keep to the host."""
+        """Return the values of all blocks on the host."""
 
     @abstractmethod
     def rows(self, kept: Parts) -> Array:
-        """A(1) of all samples, on the backend."""
+        """Return A(1) of all samples, on the backend."""
 
     @abstractmethod
     def neighbour_rows(self, wanted: Wanted, kept: Parts) -> Parts:
-        """For every block the rows of A(1) that it needs of other blocks (halo rows), as a list of arrays."""
+        """Return for every block the rows of A(1) that it needs from other blocks, as a list of arrays."""
 
     @abstractmethod
     def run_columns(
@@ -116,30 +116,30 @@ class Blocks(ABC):
     ) -> tuple[Any, Any, Parts]:
         """Call ``function(columns, rest, state, A(1), **options)`` for all samples, a block of columns at a time.
 
-        It returns the next state, `Sums` and an array with a row per sample. Returns the states of all blocks of
-        columns, the sum of the `Sums` for `collect`, and the sum of the arrays, split as the samples are.
+        The function returns the next state, `Sums` and an array with one row per sample. The result is the states of
+        all blocks of columns, the total of the `Sums` for `collect`, and the sum of the arrays, split like the samples.
         """
 
     @abstractmethod
     def column_counts(self) -> list[int]:
-        """`ColumnBlock.fiber_count` of every block of columns."""
+        """Return `ColumnBlock.fiber_count` of every block of columns."""
 
     def detached(self, parts: Parts) -> Parts:
-        """Return the same values without the history of how they were computed, where there is one."""
+        """Return the same values without the tasks that computed them, where tasks are recorded."""
         return parts
 
 
 class LocalBlocks(Blocks):
-    """Blocks that come to the function, in this process."""
+    """Blocks that are processed in this process."""
 
     def run(
         self, function: Callable[..., Any], rest: Sequence[Array], *parts: Parts, **options: Any
     ) -> tuple[Parts, Any]:
         found = self.stream(lambda block, *own: function(block, rest, *own, **options), *parts)
-        return _kept_and_sums(found)
+        return _states_and_sums(found)
 
     def apply(self, function: Callable[..., Any], *parts: Parts, **options: Any) -> tuple[Parts, Any]:
-        return _kept_and_sums(function(self.backend, *own, **options) for own in zip(*parts, strict=True))
+        return _states_and_sums(function(self.backend, *own, **options) for own in zip(*parts, strict=True))
 
     def collect(self, *sums: Any) -> list[Sums]:
         return list(sums)
@@ -172,16 +172,16 @@ class LocalBlocks(Blocks):
         """All columns of X_(1)."""
 
 
-def _kept_and_sums(found: Iterator[tuple[Any, Any]]) -> tuple[list[Any], Any]:
-    kept, total = [], None
-    for mine, sums in found:
-        kept.append(mine)
+def _states_and_sums(found: Iterator[tuple[Any, Any]]) -> tuple[list[Any], Any]:
+    states, total = [], None
+    for state, sums in found:
+        states.append(state)
         total = sums if total is None else total + sums
-    return kept, total
+    return states, total
 
 
 class InMemory(LocalBlocks):
-    """One block with all samples."""
+    """A single block with all samples, in memory."""
 
     in_memory = True
 

@@ -1,4 +1,4 @@
-"""X_(1) by its columns, for transport along the samples: each column has one entry of every sample."""
+"""Columns of X_(1), for transport along the samples: each column has one entry of every sample."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 from gwntf.backends import Backend
 from gwntf.core import Array
 from gwntf.data.algebra import khatri_rao
-from gwntf.data.block import Look, Sums, Swept, Tile
+from gwntf.data.block import CompareTile, Sums, Swept, Tile
 from gwntf.data.partition import pieces
 
 
 class ColumnBlock(Protocol):
-    """Some columns of X_(1), or all of them; `sparse` says whether only nonzero entries are stored."""
+    """Some or all columns of X_(1); `sparse` is True if only nonzero entries are stored."""
 
     sparse: ClassVar[bool]
 
@@ -26,40 +26,40 @@ class ColumnBlock(Protocol):
     def backend(self) -> Backend:
         """Backend of the computations."""
 
-    def sweep_samples_axis(self, look: Look, a: Array, rest: Sequence[Array]) -> Swept:
-        """Compare whole columns with the model of all of A(1) and the other factors.
+    def sweep_samples_axis(self, compare: CompareTile, a: Array, rest: Sequence[Array]) -> Swept:
+        """Compare whole columns with the model, given all of A(1) and the other factors.
 
-        Costs and mass are sums over the columns; products are those of `Block.sweep`.
+        Costs and mass are summed over the columns; products are those of `Block.sweep`.
         """
 
     def fiber_count(self, mode: int) -> int:
-        """Count the columns, or the nonzero ones."""
+        """Return the number of columns, of sparse data that of nonzero columns."""
 
 
 @dataclass(frozen=True, eq=False)
 class DenseColumns:
-    """Columns of dense data, compared some at a time."""
+    """Columns of dense data, compared tile by tile."""
 
     sparse: ClassVar[bool] = False
 
-    values: Array  # (N, M) array: The columns
-    observed: Array | None  # Which entries were observed, if not all were
-    backend: Backend  # Owner of both
-    first: int = 0  # Number of the first of these columns in X_(1)
+    values: Array  # (N, M) array: the columns
+    observed: Array | None  # Mask of observed entries; None if all were observed
+    backend: Backend  # Backend of both arrays
+    first: int = 0  # Index of the first column in X_(1)
 
     def fiber_count(self, mode: int) -> int:  # noqa: ARG002
         return int(self.values.shape[1])
 
     def step(self) -> int:
-        """Return how many columns to take at a time."""
+        """Return the number of columns in a tile."""
         return self.backend.tile_columns(self.values.shape[0])
 
     def read(self, columns: slice) -> tuple[Array, Array | None]:
-        """Return a copy of some columns, zero where nothing was observed, and which entries were, if not all."""
+        """Return a copy of some columns, zero at missing entries, and their mask of observed entries or None."""
         x = self.backend.xp.asarray(self.values[:, columns], copy=True)
         return x, None if self.observed is None else self.observed[:, columns]
 
-    def sweep_samples_axis(self, look: Look, a: Array, rest: Sequence[Array]) -> Swept:
+    def sweep_samples_axis(self, compare: CompareTile, a: Array, rest: Sequence[Array]) -> Swept:
         backend, count = self.backend, self.fiber_count(0)
         other = khatri_rao(rest)[self.first : self.first + count]
 
@@ -67,7 +67,7 @@ class DenseColumns:
             x, mask = self.read(columns)
             b = other[columns]
             with backend.quiet():
-                (ratio,), costs, done = look(Tile(columns.start, x, a @ b.T, mask, {0: 0}, backend))
+                (ratio,), costs, done = compare(Tile(columns.start, x, a @ b.T, mask, {0: 0}, backend))
             found = costs, ratio @ b, ratio.T @ a
             if done is not None:
                 done()
@@ -79,10 +79,10 @@ class DenseColumns:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StoredColumns(DenseColumns):
-    """Columns in a file: `values` is the transpose of a memory-mapped array, NaN where nothing was observed."""
+    """Columns in a file: `values` is the transpose of a memory-mapped array, NaN at missing entries."""
 
     complete: bool  # Whether every entry was observed
-    block_bytes: int  # Most bytes to read at a time
+    block_bytes: int  # Maximum number of bytes to read at a time
 
     def step(self) -> int:
         most = self.block_bytes // int(self.values.shape[0] * self.values.dtype.itemsize)
@@ -93,5 +93,5 @@ class StoredColumns(DenseColumns):
         if self.complete:
             return x, None
         xp = self.backend.xp
-        holes = xp.isnan(x)
-        return xp.where(holes, xp.zeros_like(x), x), ~holes
+        missing = xp.isnan(x)
+        return xp.where(missing, xp.zeros_like(x), x), ~missing

@@ -1,4 +1,4 @@
-"""A block of samples of which every entry is stored."""
+"""Blocks of samples whose entries are all stored."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ import numpy as np
 from gwntf.backends import Backend, get_backend
 from gwntf.core import Array, FloatArray
 from gwntf.data.algebra import KruskalRows, khatri_rao, unfold
-from gwntf.data.block import Look, Products, Sums, Swept, Tile
+from gwntf.data.block import CompareTile, Products, Sums, Swept, Tile
 from gwntf.data.checks import Summary
 from gwntf.data.columns import DenseColumns
 from gwntf.data.partition import even_tiles, pieces, sample_tiles
 
 _WIDE_ENTRIES = 2**21
-"""Entries that are on the host in float64 at a time."""
+"""Entries that are converted to float64 on the host at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class DenseBlock:
-    """Entries and, where some are missing, which of them were observed; see `block.Block`."""
+    """Entries and, where some are missing, a mask of the observed ones; see `block.Block`."""
 
     sparse: ClassVar[bool] = False
 
-    values: Array  # Finite and nonnegative, zero where nothing was observed
-    observed: Array | None = None  # None when every entry was
-    backend: Backend = field(default_factory=lambda: get_backend("numpy"))  # Owner of both; NumPy by default
+    values: Array  # Finite and nonnegative, zero at missing entries
+    observed: Array | None = None  # Mask of observed entries; None if all were observed
+    backend: Backend = field(default_factory=lambda: get_backend("numpy"))  # Backend of both arrays
 
     def __reduce__(self) -> tuple[type[DenseBlock], tuple[Any, ...]]:
         return DenseBlock, (self.values, self.observed, self.backend)
@@ -62,7 +62,7 @@ class DenseBlock:
 
     @cached_property
     def seen(self) -> Array | None:
-        """Which entries of the rows were observed; None when all were."""
+        """Mask of the observed entries of the rows; None if all were observed."""
         return None if self.observed is None else self.observed.reshape(*self.rows.shape)
 
     def _of_both(self, change: Callable[[Array], Array]) -> DenseBlock:
@@ -74,7 +74,7 @@ class DenseBlock:
 
     @property
     def host(self) -> DenseBlock:
-        """The same in NumPy arrays."""
+        """The same block in NumPy arrays."""
         return self if isinstance(self.values, np.ndarray) else self._host
 
     @cached_property
@@ -93,10 +93,10 @@ class DenseBlock:
 
     def without_nan(self) -> DenseBlock:
         xp, values = self.backend.xp, self.values
-        holes = xp.isnan(values)
-        if not bool(xp.any(holes)):
+        missing = xp.isnan(values)
+        if not bool(xp.any(missing)):
             return self
-        return replace(self, values=xp.where(holes, xp.zeros_like(values), values), observed=~holes)
+        return replace(self, values=xp.where(missing, xp.zeros_like(values), values), observed=~missing)
 
     def select(self, samples: slice) -> DenseBlock:
         return self._of_both(lambda array: array[samples])
@@ -118,14 +118,14 @@ class DenseBlock:
         tops, smallest = xp.max(rows, axis=1), float(xp.min(rows))
         if smallest >= 0:
             return Summary(tops, smallest)
-        holes = xp.isnan(rows)
-        known = xp.where(holes, xp.zeros_like(rows), rows)
-        empty = xp.nonzero(xp.all(holes, axis=1))[0]
+        missing = xp.isnan(rows)
+        known = xp.where(missing, xp.zeros_like(rows), rows)
+        empty = xp.nonzero(xp.all(missing, axis=1))[0]
         return Summary(
             xp.max(known, axis=1),
             float(xp.min(known)),
             int(xp.sum(known < 0)),
-            int(xp.sum(holes)),
+            int(xp.sum(missing)),
             int(empty[0]) if empty.shape[0] else None,
         )
 
@@ -138,12 +138,12 @@ class DenseBlock:
 
         def visit(tile: slice) -> Array:
             rows = xp.astype(self.rows[tile], xp.float64)
-            largest = xp.max(rows, axis=1)  # squares of what it divides do not overflow
+            largest = xp.max(rows, axis=1)  # after division by it, squares do not overflow
             rows = rows / xp.where(largest > 0, largest, xp.ones_like(largest))[:, None]
             return largest * xp.sum(rows**power, axis=1) ** (1 / power)
 
         norms = self._joined(visit, self._tiles())
-        if self.seen is not None:  # so that a sample does not grow because less of it was seen
+        if self.seen is not None:  # scaling must not depend on how many entries were observed
             norms = norms / (xp.sum(self.seen, axis=1, dtype=xp.float64) / self.seen.shape[1]) ** (1 / power)
         return norms
 
@@ -157,10 +157,10 @@ class DenseBlock:
         return self._joined(visit, self._even_tiles())
 
     def observed_sums(self, others: FloatArray) -> Array:
-        xp, seen, placed = self.backend.xp, self.seen, self.backend.asarray(others)
+        xp, seen, matrix = self.backend.xp, self.seen, self.backend.asarray(others)
         if seen is None:
-            return xp.zeros_like(self.rows[:, :1], dtype=placed.dtype) + xp.sum(placed, axis=0)
-        return self._joined(lambda tile: xp.astype(seen[tile], placed.dtype) @ placed, self._tiles())
+            return xp.zeros_like(self.rows[:, :1], dtype=matrix.dtype) + xp.sum(matrix, axis=0)
+        return self._joined(lambda tile: xp.astype(seen[tile], matrix.dtype) @ matrix, self._tiles())
 
     def error_and_size(self, model: KruskalRows) -> tuple[float, float]:
         xp = self.backend.xp
@@ -216,7 +216,7 @@ class DenseBlock:
 
     def sweep(
         self,
-        look: Look,
+        compare: CompareTile,
         a: Array,
         rest: Sequence[Array],
         modes: Sequence[int] = (),
@@ -225,7 +225,7 @@ class DenseBlock:
         sums: bool = True,
         zeros: bool = True,  # noqa: ARG002
     ) -> Swept:
-        """Compare a tile of samples at a time; the model is never formed as a whole."""
+        """Compare tiles of samples, so that the model is never in memory as a whole."""
         backend, other = self.backend, khatri_rao(rest)
         axes = {mode: mode for mode in modes}
 
@@ -234,15 +234,15 @@ class DenseBlock:
             mask = None if self.observed is None else self.observed[tile]
             with backend.quiet():
                 y = (part @ other.T).reshape(*x.shape)
-                looked = look(Tile(tile.start, x, y, mask, axes, backend))
-            flat = [array.reshape(x.shape[0], -1) for array in looked.arrays]
+                result = compare(Tile(tile.start, x, y, mask, axes, backend))
+            flat = [array.reshape(x.shape[0], -1) for array in result.arrays]
             found = (
-                looked.costs,
+                result.costs,
                 [array @ other for array in flat] if rows else [],
                 [array.T @ part for array in flat] if sums else [],
             )
-            if looked.done is not None:
-                looked.done()
+            if result.done is not None:
+                result.done()
             return found
 
         costs, own, totals = zip(*backend.map(visit, self._tiles()), strict=True)
@@ -267,9 +267,9 @@ class DenseBlock:
         step = backend.row_step(other) or partial(_ratio_step, backend, other)
 
         def visit(tile: slice) -> tuple[Array, Array, Array]:
-            pulled = None if attraction is None else attraction[tile]
+            attracted = None if attraction is None else attraction[tile]
             with backend.quiet():
-                return step(self.rows[tile], a[tile], pulled, denominator[tile])
+                return step(self.rows[tile], a[tile], attracted, denominator[tile])
 
         moved, sums, cross = zip(*backend.map(visit, self._even_tiles()), strict=True)
         return backend.xp.concat(moved), Sums({0: reduce(add, sums)}), reduce(add, cross)
@@ -281,7 +281,7 @@ class DenseBlock:
 def _ratio_step(
     backend: Backend, other: Array, x: Array, a: Array, attraction: Array | None, denominator: Array
 ) -> tuple[Array, Array, Array]:
-    """`backends.protocol.RowStep` in products of matrices."""
+    """`backends.protocol.RowStep` by matrix products."""
     product = x @ other
     moved = a * (product if attraction is None else product + attraction) / denominator
     return moved, x.T @ moved, backend.xp.sum(moved * product, dtype=backend.xp.float64)

@@ -1,4 +1,4 @@
-"""From what a user gives to checked data: arrays, sparse arrays, and sources that are read in blocks."""
+"""Conversion of the data of a user (arrays, sparse arrays, and sources that are read in blocks) to checked data."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ def as_data(
     as_array: Callable[[Any], Any] | None = None,
     cluster: Cluster | None = None,
 ) -> DataTensor:
-    """Check X, of order two or more, and all its entries; bring it to the backend.
+    """Check X, of order two or more, and all its entries, and convert it for the backend.
 
     Parameters
     ----------
     X : array-like, sparse array, memmap, zarr array, Dask array or DataTensor
-        Nonnegative, samples first. A tensor that was checked is returned as it is.
+        Nonnegative, samples first. A DataTensor is returned unchanged.
     backend : Backend, optional
         Backend of the computations; NumPy by default.
     missing : {"error", "ignore"}
-        Whether NaN, or the mask of a masked array, is an error or says that an entry was not observed.
+        Whether NaN and masked entries raise an error, or are treated as not observed.
     dtype : optional
-        Number type; by default float32 and float64 are kept, everything else becomes float64.
+        Dtype of the fit; by default float32 and float64 are kept, other dtypes are converted to float64.
     scaled : bool
-        Whether every sample will be divided by its norm, so that the number type must hold each by itself.
+        Whether every sample will be divided by its norm, so that each must be in the range of the dtype.
     name : str
-        Name of the argument, for messages.
+        Name of the argument in error messages.
     as_array : callable, optional
-        Turns a host array-like into an array of real numbers; by default NumPy does.
+        Converts an array-like on the host to an array of real numbers; by default NumPy is used.
     cluster : Cluster, optional
-        Its workers read a source.
+        Cluster whose workers read a source.
     """
     if isinstance(X, DataTensor):
         return X
@@ -86,7 +86,7 @@ def as_data(
 
 
 def as_dense_block(X: Any, *, missing: str = "error", dtype: Any = None, name: str = "X") -> DenseBlock:
-    """Check X as `as_data` does and return all of it, dense and in memory, in NumPy arrays."""
+    """Check X like `as_data` and return it as a dense block of NumPy arrays."""
     check_layout(X, name)
     host = as_real_array(masked_to_nan(to_host(X), name=name, missing=missing), name)
     return cast(DenseBlock, as_data(host, missing=missing, dtype=dtype, name=name).dense_block)
@@ -95,7 +95,7 @@ def as_dense_block(X: Any, *, missing: str = "error", dtype: Any = None, name: s
 def _checked(
     blocks: Blocks, shape: Sequence[int], own: Any, dtype: np.dtype[Any], *, missing: str, scaled: bool, name: str
 ) -> DataTensor:
-    """Check all entries in their own number type, then convert them; NaN becomes "not observed"."""
+    """Check all entries in their own dtype, then convert them; NaN becomes "not observed"."""
     found = blocks.map(methodcaller("summary"))
     complete = check_entries(found, blocks.slices, missing, name=name)
     check_range(np.concatenate([to_host(block.tops) for block in found]), dtype, every=scaled, name=name)
@@ -109,25 +109,25 @@ def _checked(
 def _as_floats(
     X: Any, backend: Backend, missing: str, dtype: Any, name: str, as_array: Callable[[Any], Any] | None
 ) -> Any:
-    """Return X as floats of the backend, in its own number type where that is one of the two."""
+    """Return X as an array of the backend; float32 and float64 are kept."""
     if is_foreign(X) and backend.name == "torch":
         check_shape(X.shape, name)
         check_kind(X.dtype, name)
         values = backend.asarray(X)
-        kept = str(values.dtype) in ("torch.float32", "torch.float64")
-        return values if kept else backend.asarray(values, dtype or "float64")
+        supported = str(values.dtype) in ("torch.float32", "torch.float64")
+        return values if supported else backend.asarray(values, dtype or "float64")
     host = masked_to_nan(to_host(X), name=name, missing=missing)
     array = as_real_array(host, name) if as_array is None else as_array(refuse_text(host, name))
     check_shape(array.shape, name)
-    whole = array.dtype.kind in "iub"
-    kind = fit_dtype(array.dtype, dtype if whole else None)
+    integers = array.dtype.kind in "iub"
+    kind = fit_dtype(array.dtype, dtype if integers else None)
     return backend.asarray(np.ascontiguousarray(array, dtype=kind))
 
 
 def masked_to_nan(X: Any, *, name: str = "X", missing: str = "error") -> Any:
-    """Write the mask of a masked array into its entries, as NaN; anything else is returned as it is.
+    """Replace the masked entries of a masked array by NaN; return anything else unchanged.
 
-    What lies under the mask is never read. float32 stays float32, everything else becomes float64.
+    Values under the mask are ignored. float32 is kept, other dtypes are converted to float64.
     """
     if not isinstance(X, np.ma.MaskedArray):
         return X

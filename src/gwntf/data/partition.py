@@ -1,4 +1,4 @@
-"""How an axis is split: slices that depend on the sizes alone, so that results do not depend on the machine."""
+"""Splits of an axis into slices that depend only on sizes, so that results do not depend on the machine."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -7,9 +7,9 @@ _FIBERS = 128
 
 
 def sample_tiles(shape: Sequence[int], entries: int) -> Iterator[slice]:
-    """Split the samples of an array of that shape into tiles of about so many entries.
+    """Split the samples of an array of that shape into tiles of about that many entries.
 
-    Each has a good number of fibers along every axis.
+    Each tile has at least about 128 fibers along every axis.
     """
     size = max(1, math.prod(shape[1:]))
     fewest = size // max(1, *shape[1:])
@@ -17,10 +17,10 @@ def sample_tiles(shape: Sequence[int], entries: int) -> Iterator[slice]:
 
 
 def even_tiles(shape: Sequence[int], entries: int) -> Iterator[slice]:
-    """Split the samples into tiles of equal length for matrix products, which are fastest in few large ones.
+    """Split the samples into few tiles of equal length, which are fastest for matrix products.
 
-    There are four, so that threads can share them, unless these would have fewer than `entries` entries or more than
-    four times that.
+    There are four, so that threads can share the work, unless they would have fewer than `entries` entries or more
+    than four times as many.
     """
     size = math.prod(shape)
     count = max(1, -(-size // (4 * entries)), min(4, -(-size // entries)))

@@ -97,11 +97,10 @@ def source_slices(X: Any, dtype: np.dtype[Any], size: int) -> list[slice]:
     if is_mapped(X):
         return list(pieces(X.shape[0], step))
     lengths = X.chunks[0] if is_dask(X) else [part.stop - part.start for part in pieces(X.shape[0], X.chunks[0])]
-    if max(lengths) > max(1, _MAX_BLOCKS_PER_CHUNK * step) and not has_sparse_chunks(X):
+    most = max(1, _MAX_BLOCKS_PER_CHUNK * step)
+    if max(lengths) > most and not has_sparse_chunks(X):
         given = f"chunks of {max(lengths)} samples, {max(lengths) * sample / 2**20:.0f} MiB"
-        allowed = (
-            f"chunks of at most {max(1, _MAX_BLOCKS_PER_CHUNK * step)} samples: write or rechunk X along its first axis"
-        )
+        allowed = f"chunks of at most {most} samples: rechunk X along its first axis"
         raise InputError("X", given, allowed)
     slices: list[slice] = []
     start = stop = 0

@@ -1,8 +1,8 @@
-"""A block of samples of which only the nonzero entries are stored.
+"""Blocks of samples of which only the nonzero entries are stored.
 
-Where a fiber of X is zero so is that of Psi: it adds nothing to what the factors' updates need, and its cost depends on
-the mass of the model there alone. So the model is formed on a tile of nonzero fibers, or at nonzero entries, compared
-there with X, and dropped again.
+Where a fiber of X is zero, so is that of Psi: it contributes nothing to the updates of the factors, and its cost
+depends only on the mass of the model there. Therefore the model is computed only on a tile of nonzero fibers, or at
+nonzero entries, and compared there with X.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from scipy.sparse import csr_array, issparse
 from gwntf.backends import Backend, get_backend
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.data.algebra import KruskalRows
-from gwntf.data.block import Look, Products, Sums, Swept, Tile, mode_product
+from gwntf.data.block import CompareTile, Products, Sums, Swept, Tile, mode_product
 from gwntf.data.checks import Summary, check_kind, check_shape
 from gwntf.data.dense import DenseBlock
-from gwntf.data.fibers import Fibers, Places, changes, find_fibers
+from gwntf.data.fibers import Coords, Fibers, changes, find_fibers
 from gwntf.data.partition import even_pieces, pieces, sample_tiles
 
-_TOGETHER, _FEWEST = 32, 128
-"""Tiles whose results are kept before they are added up, and fibers that a transported tile has at least."""
+_TILES_PER_BATCH, _MIN_FIBERS = 32, 128
+"""Tiles that are processed before their results are added up, and minimum number of fibers in a transported tile."""
 
 _ENTRIES = 2**20
-"""Entries whose products with the factors are formed at a time where it is done once."""
+"""Entries that are processed at a time in `error_and_size`."""
 
 
 @dataclass(frozen=True, eq=False)
 class SparseBlock:
-    """Nonzero entries and their places; every other entry is an observed zero. See `block.Block`."""
+    """Nonzero entries and their coordinates; every other entry is an observed zero. See `block.Block`."""
 
     sparse: ClassVar[bool] = True
 
-    # (N, nnz) array: Places of the entries on the host, sorted with the last axis fastest, none twice
-    places: Places
-    values: FloatArray  # (nnz,) array: Finite and positive, on the host
+    # (N, nnz) array: coordinates of the entries on the host, sorted with the last axis fastest, without duplicates
+    coords: Coords
+    values: FloatArray  # (nnz,) array: finite and positive, on the host
     shape: tuple[int, ...]  # Samples first
-    backend: Backend = field(default_factory=lambda: get_backend("numpy"))  # Of the computations
-    complete: bool = True  # Nothing is ever missing
+    backend: Backend = field(default_factory=lambda: get_backend("numpy"))  # Backend of the computations
+    complete: bool = True  # No entry is missing
 
     def __reduce__(self) -> tuple[type[SparseBlock], tuple[Any, ...]]:
-        return SparseBlock, (self.places, self.values, self.shape, self.backend)
+        return SparseBlock, (self.coords, self.values, self.shape, self.backend)
 
     def __sizeof__(self) -> int:
-        return int(self.places.nbytes + self.values.nbytes)
+        return int(self.coords.nbytes + self.values.nbytes)
 
     def parts(self) -> dict[str, Any]:
-        return {"values": self.values, "observed": None, "places": self.places, "shape": self.shape}
+        return {"values": self.values, "observed": None, "places": self.coords, "shape": self.shape}
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -64,82 +64,82 @@ class SparseBlock:
         return {}
 
     def fibers(self, mode: int) -> Fibers:
-        """Return the nonzero fibers of a mode, found once."""
+        """Return the nonzero fibers of a mode; they are cached."""
         if mode not in self._fibers:
-            self._fibers[mode] = find_fibers(self.places, self.values, self.shape, mode, self.backend)
+            self._fibers[mode] = find_fibers(self.coords, self.values, self.shape, mode, self.backend)
         return self._fibers[mode]
 
     @cached_property
     def own_fibers(self) -> Fibers:
-        """The fewest nonzero fibers of a mode other than the samples: each lies in one sample."""
+        """The nonzero fibers of the mode with the fewest, except the samples: each belongs to one sample."""
         return self.fibers(min((self.fibers(mode).count, mode) for mode in range(1, len(self.shape)))[1])
 
     def on(self, backend: Backend) -> SparseBlock:
         return replace(self, backend=backend)
 
     def astype(self, dtype: Any) -> SparseBlock:
-        """Convert, and drop entries that the number type rounds to zero."""
+        """Convert to a dtype, and drop entries that are rounded to zero."""
         return self._positive(self.values.astype(dtype, copy=False))
 
     def divided(self, scale: Array) -> SparseBlock:
-        return self._positive(self.values / self.backend.to_numpy(scale)[self.places[0]])
+        return self._positive(self.values / self.backend.to_numpy(scale)[self.coords[0]])
 
     def _positive(self, values: FloatArray) -> SparseBlock:
-        kept = values > 0
-        if kept.all():
+        positive = values > 0
+        if positive.all():
             return replace(self, values=values)
-        return replace(self, places=self.places[:, kept], values=values[kept])
+        return replace(self, coords=self.coords[:, positive], values=values[positive])
 
     def reshape(self, sample_shape: Sequence[int]) -> SparseBlock:
         if tuple(sample_shape) == self.shape[1:]:
             return self
-        inner = np.unravel_index(_flat(self.places[1:], self.shape[1:]), tuple(sample_shape))
-        places = np.stack([self.places[0], *inner]).astype(np.int64)
-        return replace(self, places=places, shape=(self.shape[0], *sample_shape))
+        inner = np.unravel_index(_flat(self.coords[1:], self.shape[1:]), tuple(sample_shape))
+        coords = np.stack([self.coords[0], *inner]).astype(np.int64)
+        return replace(self, coords=coords, shape=(self.shape[0], *sample_shape))
 
     def without_nan(self) -> SparseBlock:
         return self
 
     def select(self, samples: slice) -> SparseBlock:
         first, last, _ = samples.indices(self.shape[0])
-        part = slice(*np.searchsorted(self.places[0], [first, last]))
-        places = self.places[:, part].copy()
-        places[0] -= first
-        return replace(self, places=places, values=self.values[part], shape=(last - first, *self.shape[1:]))
+        part = slice(*np.searchsorted(self.coords[0], [first, last]))
+        coords = self.coords[:, part].copy()
+        coords[0] -= first
+        return replace(self, coords=coords, values=self.values[part], shape=(last - first, *self.shape[1:]))
 
     def batches(self, entries: int) -> Iterator[slice]:  # noqa: ARG002
+        """Return all samples: processing takes memory only for their nonzero fibers."""
         return iter([slice(0, self.shape[0])])
 
     def summary(self) -> Summary:
-        """All samples at once: no work on them needs memory for more than their nonzero fibers."""
         known = np.nan_to_num(self.values, nan=0.0, posinf=math.inf, neginf=-math.inf)
         tops = np.zeros(self.shape[0], self.dtype)
-        np.maximum.at(tops, self.places[0], known)
+        np.maximum.at(tops, self.coords[0], known)
         missing = int(np.isnan(self.values).sum())
         smallest = float(known.min(initial=0))
         return Summary(tops, smallest, int((known < 0).sum()), missing, None, sparse=True)
 
-    def _by_sample(self, values: FloatArray) -> Array:
-        sums = np.bincount(self.places[0], values, minlength=self.shape[0]).astype(np.float64)
+    def _sum_by_sample(self, values: FloatArray) -> Array:
+        sums = np.bincount(self.coords[0], values, minlength=self.shape[0]).astype(np.float64)
         return self.backend.asarray(sums)
 
     def sums(self) -> Array:
-        return self._by_sample(self.values.astype(np.float64))
+        return self._sum_by_sample(self.values.astype(np.float64))
 
     def norms(self, power: int) -> Array:
         tops = self.summary().tops.astype(np.float64)
-        parts = (self.values / tops[self.places[0]]) ** power
-        return self.backend.asarray(tops) * self._by_sample(parts) ** (1 / power)
+        parts = (self.values / tops[self.coords[0]]) ** power
+        return self.backend.asarray(tops) * self._sum_by_sample(parts) ** (1 / power)
 
     def half_squares(self) -> Array:
-        return self._by_sample(0.5 * self.values.astype(np.float64) ** 2)
+        return self._sum_by_sample(0.5 * self.values.astype(np.float64) ** 2)
 
     def observed_sums(self, others: FloatArray) -> Array:
         sums = np.broadcast_to(others.sum(axis=0), (self.shape[0], others.shape[1]))
         return self.backend.asarray(sums)
 
     def error_and_size(self, model: KruskalRows) -> tuple[float, float]:
-        """|X - X^|^2 = |X|^2 - 2 <X, X^> + |X^|^2, whose last term comes from the factors' Gram matrices."""
+        """|X - X^|^2 = |X|^2 - 2 <X, X^> + |X^|^2, with the last term from the Gram matrices of the factors."""
         unit = float(self.values.max(initial=0)) or 1.0
         samples, *rest = (self.backend.to_numpy(factor).astype(np.float64) for factor in model.factors)
         factors = [samples / unit, *rest]
@@ -147,47 +147,47 @@ class SparseBlock:
         for part in pieces(self.values.size, _ENTRIES):
             values = self.values[part].astype(np.float64) / unit
             rows = reduce(
-                np.multiply, (factor[places] for factor, places in zip(factors, self.places[:, part], strict=True))
+                np.multiply, (factor[index] for factor, index in zip(factors, self.coords[:, part], strict=True))
             )
             square, cross = square + float(values @ values), cross + float(values @ rows.sum(axis=1))
         model_square = float(reduce(np.multiply, (factor.T @ factor for factor in factors)).sum())
         return unit * math.sqrt(max(square - 2 * cross + model_square, 0.0)), unit * math.sqrt(square)
 
     def filled(self, model: KruskalRows) -> Array:  # noqa: ARG002
-        """Refuse: nothing is missing, and the result would be dense."""
-        raise InputError("X", "a sparse array, whose entries all count as observed", "a dense array")
+        """Raise an error: no entry is missing, and the result would be dense."""
+        raise InputError("X", "a sparse array, in which no entry is missing", "a dense array")
 
     def host_rows(self) -> csr_array:
-        wide = _flat(self.places[1:], self.shape[1:])
+        wide = _flat(self.coords[1:], self.shape[1:])
         size = (self.shape[0], math.prod(self.shape[1:]))
-        return csr_array((self.values, (self.places[0], wide)), shape=size)
+        return csr_array((self.values, (self.coords[0], wide)), shape=size)
 
     def wide_rows(self) -> Iterator[tuple[slice, csr_array]]:
         yield slice(0, self.shape[0]), self.host_rows().astype(np.float64)
 
     def wide_slices(self, mode: int) -> Iterator[csr_array]:
-        """Give X_(n) without columns that are zero."""
+        """Yield X_(n) without its zero columns."""
         yield self.fibers(mode).matrix.T.tocsr().astype(np.float64)
 
     def columns(self) -> SparseBlock:
         return self
 
     def column_part(self, columns: slice) -> SparseBlock:
-        flat = _flat(self.places[1:], self.shape[1:])
+        flat = _flat(self.coords[1:], self.shape[1:])
         inside = (flat >= columns.start) & (flat < columns.stop)
-        return SparseBlock(self.places[:, inside], self.values[inside], self.shape)
+        return SparseBlock(self.coords[:, inside], self.values[inside], self.shape)
 
     @staticmethod
     def join_columns(parts: Sequence[SparseBlock], slices: Sequence[slice], _: int, backend: Backend, /) -> SparseBlock:
         inner = parts[0].shape[1:]
         starts = [np.array([[part.start], *[[0]] * len(inner)]) for part in slices]
-        places = np.concatenate([p.places + start for p, start in zip(parts, starts, strict=True)], axis=1)
+        coords = np.concatenate([p.coords + start for p, start in zip(parts, starts, strict=True)], axis=1)
         values = np.concatenate([part.values for part in parts])
-        return SparseBlock(places, values, (slices[-1].stop, *inner), backend)
+        return SparseBlock(coords, values, (slices[-1].stop, *inner), backend)
 
     def sweep(
         self,
-        look: Look,
+        compare: CompareTile,
         a: Array,
         rest: Sequence[Array],
         modes: Sequence[int] = (),
@@ -196,11 +196,15 @@ class SparseBlock:
         sums: bool = True,
         zeros: bool = True,
     ) -> Swept:
-        """Compare nonzero fibers, nonzero entries, or all entries of some samples at a time."""
+        """Compare tiles of nonzero fibers, of nonzero entries, or of samples with all their entries."""
         factors, concat = [a, *rest], self.backend.xp.concat
         if not modes:
-            return self._by_samples(look, factors, rows, sums) if zeros else self._by_entries(look, factors)
-        found = [self._by_fibers(look, factors, mode) for mode in modes]
+            return (
+                self._compare_samples(compare, factors, rows, sums)
+                if zeros
+                else self._compare_entries(compare, factors)
+            )
+        found = [self._compare_fibers(compare, factors, mode) for mode in modes]
         return Swept(
             concat([part.costs for part in found]),
             [reduce(add, (part.rows[0] for part in found))],
@@ -208,11 +212,11 @@ class SparseBlock:
             concat([part.mass for part in found]),
         )
 
-    def sweep_samples_axis(self, look: Look, a: Array, rest: Sequence[Array]) -> Swept:
-        return self._by_fibers(look, [a, *rest], 0)
+    def sweep_samples_axis(self, compare: CompareTile, a: Array, rest: Sequence[Array]) -> Swept:
+        return self._compare_fibers(compare, [a, *rest], 0)
 
-    def _by_fibers(self, look: Look, factors: Sequence[Array], mode: int) -> Swept:
-        """Go through the nonzero fibers of a mode."""
+    def _compare_fibers(self, compare: CompareTile, factors: Sequence[Array], mode: int) -> Swept:
+        """Compare the nonzero fibers of a mode, tile by tile."""
         fibers, backend, xp = self.fibers(mode), self.backend, self.backend.xp
         a = factors[mode]
         masses = xp.sum(a, axis=0, dtype=xp.float64)
@@ -220,18 +224,18 @@ class SparseBlock:
         def visit(tile: slice) -> tuple[Array, ...]:
             x, weights = fibers.dense(tile), fibers.weights(factors, tile)
             with backend.quiet():
-                (ratio,), costs, done = look(Tile(tile.start, x, weights @ a.T, None, {mode: 1}, backend))
+                (ratio,), costs, done = compare(Tile(tile.start, x, weights @ a.T, None, {mode: 1}, backend))
             mass = xp.astype(weights, xp.float64, copy=False) @ masses
             found = costs, mass, ratio.T @ weights, ratio @ a
             if done is not None:
                 done()
             return found
 
-        step = max(_FEWEST, backend.block_entries // self.shape[mode])
+        step = max(_MIN_FIBERS, backend.block_entries // self.shape[mode])
         return self._collected(fibers, factors, visit, step)
 
-    def _by_entries(self, look: Look, factors: Sequence[Array]) -> Swept:
-        """Go through the nonzero entries, a tile of fibers at a time."""
+    def _compare_entries(self, compare: CompareTile, factors: Sequence[Array]) -> Swept:
+        """Compare the nonzero entries of tiles of fibers."""
         fibers, backend, xp = self.own_fibers, self.backend, self.backend.xp
         a = factors[fibers.mode]
 
@@ -241,7 +245,7 @@ class SparseBlock:
             weights, others = fibers.weights(factors, tile)[row], a[column]
             with backend.quiet():
                 y = xp.sum(weights * others, axis=1)
-                (ratio,), costs, _ = look(Tile(tile.start, x[:, None], y[:, None], None, {}, backend))
+                (ratio,), costs, _ = compare(Tile(tile.start, x[:, None], y[:, None], None, {}, backend))
             numbers = xp.concat([costs, xp.astype(y, xp.float64)[None]])
             by_fiber = backend.sum_by(numbers.T, row, size).T
             own = backend.sum_by(weights, column, len(a), ratio[:, 0])
@@ -253,31 +257,31 @@ class SparseBlock:
     def _collected(
         self, fibers: Fibers, factors: Sequence[Array], visit: Callable[[slice], tuple[Array, ...]], step: int
     ) -> Swept:
-        """Visit tiles of equal size, since small ones are slow, some at a time; add up what they find.
+        """Process tiles of equal size, since small ones are slow, in batches, and add up the results.
 
-        A visit returns costs and mass by fiber, R_(n) A(-n), and the fibers of R times A(n).
+        `visit` returns costs and mass of every fiber, R_(n) A(-n), and the fibers of R times A(n).
         """
         xp = self.backend.xp
         tiles = list(even_pieces(fibers.count, max(1, -(-fibers.count // step)))) or [slice(0, 0)]
-        own, known = xp.zeros_like(factors[fibers.mode]), []
-        for part in pieces(len(tiles), _TOGETHER):
+        own, found = xp.zeros_like(factors[fibers.mode]), []
+        for part in pieces(len(tiles), _TILES_PER_BATCH):
             for costs, mass, product, across in self.backend.map(visit, iter(tiles[part])):
                 own = own + product
-                known.append((xp.concat([costs, mass[None]]), across))
-        numbers = xp.concat([found for found, _ in known], axis=1)
+                found.append((xp.concat([costs, mass[None]]), across))
+        numbers = xp.concat([part for part, _ in found], axis=1)
         numbers = fibers.spread(numbers.T, 0).T if fibers.mode else xp.sum(numbers, axis=1)[:, None]
-        products = fibers.products(factors, own, xp.concat([across for _, across in known]))
+        products = fibers.products(factors, own, xp.concat([across for _, across in found]))
         return Swept(numbers[:-1], [products.pop(0)], [products], numbers[-1:])
 
-    def _by_samples(self, look: Look, factors: Sequence[Array], rows: bool, sums: bool) -> Swept:
-        """Make some samples dense at a time."""
+    def _compare_samples(self, compare: CompareTile, factors: Sequence[Array], rows: bool, sums: bool) -> Swept:
+        """Compare tiles of samples that are converted to dense arrays."""
         (a, *rest), xp = factors, self.backend.xp
         found = []
         for tile in sample_tiles(self.shape, self.backend.block_entries):
             part = self.select(tile)
             values = self.backend.asarray(part.host_rows().toarray().reshape(part.shape))
             dense = DenseBlock(values, None, self.backend)
-            found.append(dense.sweep(look, a[tile], rest, rows=rows, sums=sums))
+            found.append(dense.sweep(compare, a[tile], rest, rows=rows, sums=sums))
         totals = [
             reduce(add, (Sums({m: mode_product(part, factors, m) for m in range(1, len(factors))}) for part in parts))
             for parts in zip(*(part.sums for part in found), strict=True)
@@ -303,33 +307,33 @@ class SparseBlock:
 
 
 def sparse_block(X: Any, backend: Backend) -> SparseBlock:
-    """Take the entries of a sparse array of SciPy or of the `sparse` library; duplicates are summed, zeros dropped.
+    """Convert a sparse array of SciPy or of the `sparse` library; duplicates are summed, and zeros dropped.
 
-    float32 and float64 are kept, everything else becomes float64. Entries are not checked.
+    float32 and float64 are kept, other dtypes are converted to float64. Entries are not checked.
     """
     if not issparse(X) and X.fill_value != 0:
-        raise InputError("X", f"a sparse array with fill_value={X.fill_value}", "one whose fill_value is 0")
+        raise InputError("X", f"a sparse array with fill_value={X.fill_value}", "fill_value=0")
     coo = X.tocoo() if hasattr(X, "tocoo") else X
     check_shape(coo.shape)
     check_kind(coo.data.dtype)
-    places = np.stack([np.asarray(axis, np.int64) for axis in coo.coords])
+    coords = np.stack([np.asarray(axis, np.int64) for axis in coo.coords])
     values = np.asarray(coo.data)
     own = values.dtype.newbyteorder("=")
     values = values.astype(own if own in (np.float32, np.float64) else np.float64)
-    order = np.lexsort(places[::-1])
-    places, values = places[:, order], values[order]
-    first = np.flatnonzero(changes(places))
+    order = np.lexsort(coords[::-1])
+    coords, values = coords[:, order], values[order]
+    first = np.flatnonzero(changes(coords))
     if first.size < values.size:
-        places, values = places[:, first], np.add.reduceat(values, first)
-    kept = values != 0
-    if not kept.all():
-        places, values = places[:, kept], values[kept]
-    return SparseBlock(places, values, tuple(int(size) for size in coo.shape), backend)
+        coords, values = coords[:, first], np.add.reduceat(values, first)
+    nonzero = values != 0
+    if not nonzero.all():
+        coords, values = coords[:, nonzero], values[nonzero]
+    return SparseBlock(coords, values, tuple(int(size) for size in coo.shape), backend)
 
 
-def _flat(places: Places, shape: Sequence[int]) -> Places:
-    """Places as one number each, last axis fastest."""
+def _flat(coords: Coords, shape: Sequence[int]) -> Coords:
+    """Return coordinates as flat indices, last axis fastest."""
     if math.prod(shape) > np.iinfo(np.int64).max:
         raise InputError("X", f"a sparse array of shape {tuple(shape)}", "fewer than 2^63 entries to reshape")
-    flat: Places = np.ravel_multi_index(tuple(places), tuple(shape)).astype(np.int64)
+    flat: Coords = np.ravel_multi_index(tuple(coords), tuple(shape)).astype(np.int64)
     return flat

@@ -1,4 +1,4 @@
-"""Blocks of samples that are read one after the other, and never all in memory."""
+"""Out-of-core blocks of samples: they are read one at a time."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from gwntf.data.sources import as_block, file_state, source_slices
 from gwntf.data.sparse import SparseBlock
 
 _LARGE, _LARGE_ENTRIES = 4, 2**22
-"""How much larger blocks are for backends that take more entries than this at a time, as those of GPUs do."""
+"""Factor by which blocks are larger for backends with more than that many `block_entries`, such as GPUs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Streamed(LocalBlocks):
-    """Blocks of a source: a thread reads and prepares the next one while one is worked on."""
+    """Blocks of a source; a thread reads and prepares the next block while the current one is processed."""
 
     source: Any  # Checked by `sources.check_source`
-    backend: Backend  # To which the blocks are brought
-    dtype: np.dtype[Any]  # In which they are brought there
-    fit_dtype: np.dtype[Any]  # In which a block has about `BLOCK_BYTES`: that of the fit
-    # Tuple of (function, arguments): What is done to a block first
+    backend: Backend  # Backend of the blocks
+    dtype: np.dtype[Any]  # Dtype of the blocks as read
+    fit_dtype: np.dtype[Any]  # Dtype of the fit, in which a block has about `BLOCK_BYTES`
+    # Functions, with their arguments, that are applied to every block after reading
     preparations: tuple[tuple[Callable[..., Block], tuple[Sequence[Any], ...]], ...] = ()
-    # Size of the file of a memmap and when it was last written, which must stay so; None is not checked
+    # Size and modification time of the file of a memmap, which must not change; None is not checked
     written: tuple[int, int] | None = None
 
     @property
@@ -46,25 +46,25 @@ class Streamed(LocalBlocks):
 
     @cached_property
     def slices(self) -> Sequence[slice]:  # type: ignore[override]
-        """Blocks of about `BLOCK_BYTES`; of whole chunks, where the source has chunks."""
+        """Samples of each block; see `source_slices`."""
         large = self.backend.block_entries > _LARGE_ENTRIES
         return source_slices(self.source, self.fit_dtype, sources.BLOCK_BYTES * (_LARGE if large else 1))
 
     def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
         with ThreadPoolExecutor(1, thread_name_prefix="gwntf-read") as reader:
-            coming = reader.submit(self._ready, 0)
+            upcoming = reader.submit(self._read, 0)
             for k in range(len(self.slices)):
-                block = coming.result()
+                block = upcoming.result()
                 if k + 1 < len(self.slices):
-                    coming = reader.submit(self._ready, k + 1)
+                    upcoming = reader.submit(self._read, k + 1)
                 found = function(block, *(argument[k] for argument in arguments))
-                del block  # or it would stay in memory beside the next one
+                del block  # otherwise it would stay in memory with the next one
                 yield found
 
-    def _ready(self, k: int) -> Block:
-        """Read a block, bring it to the backend and prepare it."""
+    def _read(self, k: int) -> Block:
+        """Read a block, move it to the backend and prepare it."""
         now = None if self.written is None else file_state(self.source)
-        if now is not None and now != self.written:  # reading a mapped file that has become shorter ends the process
+        if now is not None and now != self.written:  # reading a truncated memory map kills the process
             raise DataError(
                 f"{self.source.filename} has changed since it was first read: fit again when it is complete"
             )
@@ -81,7 +81,7 @@ class Streamed(LocalBlocks):
 
     @cached_property
     def column_block(self) -> ColumnBlock:
-        """X_(1)' in a temporary file, written once; nonzero entries alone are joined in memory."""
+        """All columns: dense ones in a temporary file that is written once, sparse ones in memory."""
         size = math.prod(self.source.shape[1:])
         parts = self.stream(methodcaller("column_part", slice(0, size)))
         if self.sparse:

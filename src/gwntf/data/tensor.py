@@ -1,4 +1,4 @@
-"""The data of a fit, and quantities of them, which are computed block by block."""
+"""The data of a fit, and statistics that are computed block by block."""
 
 from __future__ import annotations
 
@@ -29,33 +29,36 @@ if TYPE_CHECKING:
     from gwntf.data.dask import Cluster
 
 _PRODUCT_ENTRIES = 2**24
-"""Entries of the rows that are multiplied with each other at a time."""
+"""Entries of the rows in `_row_products` that are processed at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class DataTensor:
-    """Nonnegative samples, checked, in blocks."""
+    """Checked nonnegative samples in blocks."""
 
-    blocks: Blocks  # The samples
-    shape: tuple[int, ...]  # Samples first
-    dtype: np.dtype[Any]  # Of the entries
+    blocks: Blocks  # Blocks of samples
+    shape: tuple[int, ...]  # Shape, samples first
+    dtype: np.dtype[Any]  # Dtype of the entries
     complete: bool = True  # Whether every entry was observed
 
     @classmethod
     def of_block(cls, block: Block) -> DataTensor:
-        """Return data that are one block in memory."""
+        """Return the data of one block in memory."""
         return cls(InMemory(block), block.shape, block.dtype, block.complete)
 
     @classmethod
     def of_array(cls, values: Array, observed: Array | None = None) -> DataTensor:
-        """Return data in NumPy arrays, already checked."""
+        """Return the data of NumPy arrays that have been checked."""
         return cls.of_block(DenseBlock(values, observed))
 
     @classmethod
     def from_parts(
         cls, values: FloatArray, observed: NDArray[np.bool_] | None, places: Any, shape: tuple[int, ...]
     ) -> DataTensor:
-        """Build data in memory from their `parts`; raise ValueError where these are inconsistent."""
+        """Build data in memory from their `parts`; raise ValueError if these are inconsistent.
+
+        `places`, the name in files, are the coordinates of the entries of sparse data, else None.
+        """
         fits = [values.dtype.kind == "f", bool((values >= 0).all()), np.isfinite(values).all(), len(shape) > 1]
         if places is None:
             fits += [values.shape == shape, observed is None or (observed.shape == shape and observed.dtype == bool)]
@@ -65,17 +68,17 @@ class DataTensor:
             fits += [bool(((places >= 0) & (places < ends)).all()), bool((values > 0).all())]
             fits += [bool((np.diff(np.lexsort(places[::-1])) == 1).all() and changes(places).all())]
         if not all(fits):
-            raise ValueError("samples that do not fit each other")
+            raise ValueError("the stored samples are inconsistent")
         return cls.of_block(DenseBlock(values, observed) if places is None else SparseBlock(places, values, shape))
 
     @property
     def parts(self) -> dict[str, Any]:
-        """The arguments of `from_parts`, of data in memory, for a file."""
+        """The arguments of `from_parts` for data in memory, to be stored in a file."""
         (parts,) = self._each("parts")
         return dict(parts)
 
     def __len__(self) -> int:
-        """Count the samples."""
+        """Return the number of samples."""
         return self.shape[0]
 
     @property
@@ -85,7 +88,7 @@ class DataTensor:
 
     @property
     def backend(self) -> Backend:
-        """Owner of what is not in blocks."""
+        """Backend of shared arrays."""
         return self.blocks.backend
 
     @property
@@ -100,33 +103,33 @@ class DataTensor:
 
     @property
     def sparse(self) -> bool:
-        """Whether blocks store nonzero entries alone."""
+        """Whether blocks store only nonzero entries."""
         return self.blocks.sparse
 
     def on_cluster(self, cluster: Cluster | None) -> DataTensor:
-        """Return the same data on the workers of a cluster, if there is one."""
+        """Return the same data on the backend of the workers, if there is a cluster."""
         return self if cluster is None else replace(self, blocks=cluster.place(self.blocks))
 
     def split(self, rows: Any) -> list[Any]:
-        """Split something with one row per sample as the samples are split into blocks."""
+        """Split an array with one row per sample into the rows of each block."""
         return [rows[part] for part in self.blocks.slices]
 
     def _each(self, method: str, *arguments: Any) -> list[Any]:
-        """Call a method of every block, where it is."""
+        """Call a method of every block, where the block is stored."""
         return self.blocks.map(methodcaller(method, *arguments))
 
     def _concat(self, parts: Sequence[Array]) -> Array:
         return self.backend.xp.concat([self.backend.asarray(part) for part in parts])
 
     def reshape(self, sample_shape: Sequence[int]) -> DataTensor:
-        """Return the same samples under another shape of one sample."""
+        """Return the same samples with another sample shape."""
         if tuple(sample_shape) == self.shape[1:]:
             return self
         blocks = self.blocks.prepared(methodcaller("reshape", tuple(sample_shape)))
         return replace(self, blocks=blocks, shape=(self.shape[0], *sample_shape))
 
     def normalised(self, norm: str | None) -> tuple[DataTensor, Array]:
-        """Divide every sample by its norm ("l2", "l1" or None); return tensor and norms (1 for zeros)."""
+        """Divide every sample by its norm ("l2", "l1" or None); return tensor and norms (1 for zero samples)."""
         if norm is None:
             return self, self.backend.asarray(np.ones(self.shape[0], self.dtype))
         norms = self._concat(self._each("norms", 2 if norm == "l2" else 1))
@@ -150,7 +153,7 @@ class DataTensor:
         return max(float(found.tops.max()) for found in self._each("summary"))
 
     def observed_sums(self, others: FloatArray) -> Array:
-        """Multiply which entries were observed, one row per sample, with a matrix of one row per entry of a sample."""
+        """Multiply the mask of observed entries, one row per sample, by a matrix with one row per entry of a sample."""
         return self._concat(self._each("observed_sums", others))
 
     def relative_error(self, model: KruskalRows) -> float:
@@ -160,35 +163,34 @@ class DataTensor:
         return error / size if size > 0 else error
 
     def filled(self, model: KruskalRows) -> Array:
-        """All entries, in memory, with those of the model where nothing was observed."""
+        """Return all entries in memory, with missing ones replaced by the model."""
         return self._concat(self._of_model("filled", model))
 
     def _of_model(self, method: str, model: KruskalRows) -> list[Any]:
-        """Call a method of every block with the model of its samples, where it is."""
+        """Call a method of every block with the model of its samples, where the block is stored."""
         first, *rest = model.factors
         return self.blocks.map(partial(_call_with_model, method), [[part, *rest] for part in self.split(first)])
 
     def times(self, matrix: FloatArray) -> FloatArray:
-        """X_(1) times a matrix, in float64, on the host."""
+        """Return X_(1) times a matrix, in float64, on the host."""
         return np.concatenate(self.blocks.map(partial(_times, matrix=matrix)))
 
     def transposed_times(self, matrix: FloatArray) -> FloatArray:
-        """X_(1)' times a matrix, in float64, on the host."""
+        """Return X_(1)' times a matrix, in float64, on the host."""
         product: FloatArray = reduce(add, self.blocks.stream(_transposed_times, self.split(matrix)))
         return product
 
     def host_rows(self) -> Any:
-        """One row per sample on the host: see `stacked`."""
+        """Return one row per sample on the host: see `stacked`."""
         return self.stacked(methodcaller("host_rows"))
 
     def stacked(self, function: Callable[[Block], Any]) -> Any:
-        """Stack the rows that a function finds for the samples of every block.
+        """Stack the rows that a function returns for the samples of every block.
 
         Returns
         -------
         ndarray, memmap or csr_array
-            Dense rows of more than one block lie in a temporary file; sparse ones have only those columns in which
-            there is something.
+            Dense rows of more than one block are in a temporary file; of sparse rows empty columns are removed.
         """
         slices = self.blocks.slices
         if len(slices) == 1:
@@ -206,10 +208,10 @@ class DataTensor:
         return _without_empty_columns(vstack(stored, format="csr")) if file is None else file
 
     def slice_products(self, mode: int) -> tuple[FloatArray, NDArray[np.int32]]:
-        """Inner products of the slices along a mode, in float64, and exponents: slice i was divided by 2^e_i.
+        """Return the inner products of the slices along a mode, in float64, and exponents e_i of their scales.
 
-        The division is exact and brings the largest entry of every slice near one, so that no square leaves the range
-        of the numbers.
+        Slice i is divided by 2^e_i, which is exact and makes its largest entry about one, so that no square overflows
+        or underflows.
         """
         if mode == 0:
             return _row_products(self.host_rows())
@@ -219,22 +221,22 @@ class DataTensor:
         products: FloatArray = reduce(add, self.blocks.stream(scaled))
         return products, exponents
 
-    def samples(self, places: NDArray[np.intp]) -> Any:
+    def samples(self, indices: NDArray[np.intp]) -> Any:
         """Return a few samples as rows, dense or sparse, on the host, in the given order."""
         ends = [part.stop for part in self.blocks.slices]
-        block = np.searchsorted(ends, places, side="right")
-        wanted = [places[block == k] - part.start for k, part in enumerate(self.blocks.slices)]
-        found = self.blocks.map(_picked, wanted)
+        block = np.searchsorted(ends, indices, side="right")
+        wanted = [indices[block == k] - part.start for k, part in enumerate(self.blocks.slices)]
+        found = self.blocks.map(_pick_rows, wanted)
         rows = vstack(found, format="csr") if _is_csr(found[0]) else np.concatenate(found)
         return rows[np.argsort(np.argsort(block, kind="stable"), kind="stable")]
 
     def marks(self) -> FloatArray:
-        """Return numbers for every sample that tell data apart, whatever blocks they are in."""
+        """Return checksums of every sample, which do not depend on the blocks."""
         return np.concatenate(self.blocks.map(partial(_marks, complete=self.complete)))
 
 
 def stacked_alike(first: DataTensor, second: DataTensor, function: Callable[[Block], Any]) -> tuple[Any, Any]:
-    """`DataTensor.stacked` of two data, with the same columns in both; sparse rows if either is sparse."""
+    """Return `DataTensor.stacked` of two tensors with the same columns; rows are sparse if either tensor is."""
     if not first.sparse and not second.sparse:
         return first.stacked(function), second.stacked(function)
     found = [csr_array(rows) for data in (first, second) for rows in data.blocks.stream(function)]
@@ -271,7 +273,7 @@ def _slice_products(block: Block, mode: int, exponents: NDArray[np.int32]) -> An
 
 
 def _row_products(rows: Any) -> tuple[FloatArray, NDArray[np.int32]]:
-    """Inner products of rows that may lie in a file, a part of their columns at a time."""
+    """Return the inner products of rows, which may be in a file, from some columns at a time."""
     exponents = np.frexp(_row_tops(rows))[1]
     if _is_csr(rows):
         return _product(_scaled(rows.astype(np.float64), exponents)), exponents
@@ -299,12 +301,12 @@ def _scaled(rows: Any, exponents: NDArray[np.int32]) -> Any:
     return scaled
 
 
-def _picked(block: Block, places: NDArray[np.intp]) -> Any:
-    return block.host_rows()[places]
+def _pick_rows(block: Block, indices: NDArray[np.intp]) -> Any:
+    return block.host_rows()[indices]
 
 
 def _marks(block: Block, complete: bool) -> FloatArray:
-    """Sum of every sample, the same with weights, and the weights of its observed entries if some are missing."""
+    """Return sum and weighted sum of every sample and, if entries are missing, the weight of the observed ones."""
     parts = []
     for _, rows in block.wide_rows():
         weighted = rows.copy()
@@ -316,7 +318,7 @@ def _marks(block: Block, complete: bool) -> FloatArray:
     marks = np.concatenate(parts)
     if complete:
         return marks
-    # Whole numbers: their sums are exact in any order
+    # Integers, whose sums are exact in any order
     weights = np.random.default_rng(0).integers(2**20, size=(math.prod(block.shape[1:]), 1)).astype(np.float64)
     return np.concatenate([marks, block.backend.to_numpy(block.observed_sums(weights))], axis=1)
 
