@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.harness import RESULTS, machine
-from benchmarks.report import DOCS, replace_between
+from benchmarks.pages import DOCS, replace_between
 from gwntf import GWNTF
 from gwntf.core import FloatArray
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
