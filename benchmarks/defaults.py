@@ -21,14 +21,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.harness import RESULTS, machine
-from benchmarks.report import DOCS, replace_between
+from benchmarks.pages import DOCS, replace_between
 from gwntf import GWNTF
 from gwntf.core import FloatArray
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
 from gwntf.io import atomic_path
 
-SAMPLES, SPLITS = 600, 3
-WEIGHTS = (0.0, 0.01, 0.1, 1.0, 10.0, 1e4)
+SAMPLES, SPLITS = 300, 2
+WEIGHTS = (0.0, 0.01, 0.1, 1.0, 1e4)
 FIGURES = {"accuracy": "accuracy", "scaled": "accuracy, embedding scaled", "error": "reconstruction error"}
 Scores = dict[str, dict[str, dict[str, list[float]]]]
 

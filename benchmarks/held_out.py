@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from benchmarks.harness import RESULTS, machine
-from benchmarks.report import DOCS, replace_between
+from benchmarks.pages import DOCS, replace_between
 from gwntf import TensorClustering
 from gwntf.clustering.graph_cut import choose_graph
 from gwntf.core import FloatArray

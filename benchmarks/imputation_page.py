@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.impute import KNNImputer
 
 from benchmarks.harness import RESULTS
-from benchmarks.report import DOCS, replace_between
+from benchmarks.pages import DOCS, replace_between
 from gwntf import GWNTF, KNNGraph
 from gwntf.core import FloatArray
 from gwntf.datasets import load_digits_tensor

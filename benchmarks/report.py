@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from benchmarks.estimate import estimate
 from benchmarks.harness import RESULTS
+from benchmarks.pages import DOCS, replace_between
 from gwntf.io import atomic_path
 
-DOCS = Path(__file__).parent.parent / "docs"
 COMPARISONS = (
     ("image-modes", "transport along an image axis", "POT, column by column", "times faster than POT"),
     (
@@ -86,15 +86,6 @@ def write_report(names: Sequence[str]) -> None:
 def body(found: dict[str, dict[str, Any]]) -> str:
     """Return the text of some results."""
     return "\n\n".join(map(_section, found.values()))
-
-
-def replace_between(page: Path, mark: str, body: str) -> None:
-    """Put a text between two marks of a page."""
-    begin, end = f"<!-- begin {mark} -->", f"<!-- end {mark} -->"
-    text = page.read_text(encoding="utf-8")
-    head, tail = text.split(begin)[0], text.split(end)[1]
-    with atomic_path(page) as aside:
-        aside.write_text(f"{head}{begin}\n\n{body}\n\n{end}{tail}", encoding="utf-8")
 
 
 def _compared(found: dict[str, dict[str, Any]]) -> list[tuple[str, str, float]]:

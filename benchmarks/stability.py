@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.harness import RESULTS, machine
-from benchmarks.report import DOCS, replace_between
+from benchmarks.pages import DOCS, replace_between
 from gwntf import GWNTF, NCP, NMF, TransportOptions
 from gwntf.datasets import load_digits_tensor, make_kruskal_tensor
 from gwntf.io import atomic_path

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
 from benchmarks.harness import RESULTS, machine
-from benchmarks.report import DOCS, replace_between
+from benchmarks.pages import DOCS, replace_between
 from gwntf import GWNTF, KNNGraph, TensorClustering, fit_many
 from gwntf.clustering import assign
 from gwntf.clustering.graph_cut import cut, modularity

@@ -290,7 +290,7 @@ def test_a_start_whose_objective_is_infinite():
 
 
 def test_norms_beyond_the_number_type():
-    with pytest.raises(InputError, match="a sample whose entries may sum to 1.2e\\+39"):
+    with pytest.raises(InputError, match=r"a sample whose entries may sum to 1.2e\+39"):
         GWNTF(1).fit(np.full((5, 4), 3e38, np.float32))
 
 
