@@ -83,7 +83,7 @@ def test_downloads_once_and_keeps_the_file(server, tmp_path, capsys):
     [
         ("/missing", "404"),
         ("/cut", "ended after|bytes read"),
-        ("/wrong", "another SHA-256"),
+        ("/wrong", "does not have the expected SHA-256"),
         ("/stalled", "timed out|without response"),
     ],
 )

@@ -134,7 +134,7 @@ def test_lazy_data_are_opened_and_not_read(tmp_path):
     opened = read_data(files.write_zarr(tmp_path), key="X", lazy=True).X
     assert isinstance(opened, zarr.Array)
     np.testing.assert_array_equal(opened[:], X)
-    with pytest.raises(InputError, match=r"lazy: got True; expected nothing for .*x.csv, which takes id_column, label"):
+    with pytest.raises(InputError, match=r"lazy: got True; expected the default: options for .*x.csv are id_column, label"):
         read_data(files.write_csv(tmp_path), lazy=True)
 
 
@@ -231,7 +231,7 @@ def test_columns_of_text_are_named_with_the_options_for_them(name, tmp_path):
         ({"id_column": "id", "label_column": 0}, "columns: got the column 'id' twice"),
         ({"columns": "c3:c1"}, "columns: got 'c3:c1'; expected first:last"),
         ({"id_column": "id", "label_column": "y", "sample_axis": 1}, "sample_axis: got 1; expected 0 with id_col"),
-        ({"labels": "y"}, "labels: got 'y'; expected nothing for .*, which takes id_column, label_column, columns"),
+        ({"labels": "y"}, "labels: got 'y'; expected the default: options for .* are id_column, label_column, columns"),
     ],
     ids=["ids-are-data", "ids-are-labels", "backwards", "turned", "labels"],
 )

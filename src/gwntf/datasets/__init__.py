@@ -1,7 +1,7 @@
 """Data sets as samples-first tensors with their labels.
 
-May import what lies below `estimators`. Start with `images`: scikit-learn's digits and the research sets, found
-on disk or downloaded. `synthetic` makes tensors with known factors.
+May import the subpackages below `estimators`. Start with `images`: the digits of scikit-learn and the research data
+sets, which are read from disk or downloaded. `synthetic` generates tensors with known factors.
 """
 
 from gwntf.datasets.images import load_coil20, load_digits_tensor, load_pie_pose27

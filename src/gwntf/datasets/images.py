@@ -1,4 +1,4 @@
-"""Image sets: scikit-learn's digits, and COIL20 and PIE_pose27, found on disk or downloaded and checked."""
+"""Image data sets: the digits of scikit-learn, and COIL20 and PIE_pose27, read from disk or downloaded."""
 
 import hashlib
 import os
@@ -67,7 +67,7 @@ def load_coil20(
     Parameters
     ----------
     data_home : path, optional
-        Folder of ``COIL20.mat``; by default that of the environment variable ``GWNTF_DATA``, else ``~/gwntf_data``.
+        Folder of ``COIL20.mat``; by default the environment variable ``GWNTF_DATA``, else ``~/gwntf_data``.
     download : bool
         Whether to download the file if it is not there.
     progress : bool
@@ -77,7 +77,7 @@ def load_coil20(
     -------
     X : ndarray of shape (1440, 32, 32)
     y : ndarray of shape (1440,)
-        Objects, from 0.
+        Index of the object, from 0 to 19.
 
     Examples
     --------
@@ -136,15 +136,15 @@ def find_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
 def fetch(
     remote: RemoteFile, data_home: str | os.PathLike[str] | None = None, *, download: bool = True, progress: bool = True
 ) -> Path:
-    """Return the path of a file whose digest matches, downloaded if missing; errors say where to put it by hand."""
+    """Return the path of a file whose digest matches, downloaded if missing; errors say where to put it manually."""
     path = find_data_home(data_home) / remote.name
-    by_hand = f"put the file from {remote.url} (SHA-256 {remote.sha256}) at {path}"
+    advice = f"put the file from {remote.url} (SHA-256 {remote.sha256}) at {path}"
     if path.exists():
         if not path.is_file() or _digest(path) != remote.sha256:
-            raise DataError(f"{path} is not the expected {remote.name} (its SHA-256 differs): remove it and {by_hand}")
+            raise DataError(f"{path} is not the expected {remote.name} (its SHA-256 differs): remove it and {advice}")
         return path
     if not download:
-        raise DataError(f"{remote.name} is not in {path.parent}: {by_hand}")
+        raise DataError(f"{remote.name} is not in {path.parent}: {advice}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_path(path) as temporary:
@@ -152,7 +152,7 @@ def fetch(
     except (urllib.error.URLError, HTTPException, OSError) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        raise DataError(f"{remote.name} could not be downloaded ({error}): {by_hand}") from error
+        raise DataError(f"{remote.name} could not be downloaded ({error}): {advice}") from error
     return path
 
 
@@ -170,7 +170,7 @@ def _download(remote: RemoteFile, target: Path, progress: bool) -> None:
     if total is not None and received != total:
         raise OSError(f"the connection ended after {received} of {total} bytes")
     if _digest(target) != remote.sha256:
-        raise OSError(f"the file at {remote.url} has another SHA-256 than {remote.sha256}")
+        raise OSError(f"the file at {remote.url} does not have the expected SHA-256 {remote.sha256}")
 
 
 def _digest(path: Path) -> str:

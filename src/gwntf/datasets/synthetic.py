@@ -12,20 +12,20 @@ from gwntf.data import reconstruct
 def make_kruskal_tensor(
     shape: Sequence[int], n_components: int, *, density: float = 0.5, noise: float = 0.0, random_state: Any = None
 ) -> tuple[FloatArray, list[FloatArray]]:
-    """Draw a nonnegative tensor of known rank.
+    """Generate a random nonnegative tensor of known rank.
 
     Parameters
     ----------
     shape : sequence of int
-        Two axes or more, samples first.
+        Shape of the tensor, two axes or more, samples first.
     n_components : int
-        Rank.
+        Rank of the tensor.
     density : float in (0, 1]
-        Share of nonzero entries in every factor; each column keeps at least one.
+        Expected fraction of nonzero entries in every factor; each column has at least one.
     noise : float
         Standard deviation of the relative error of every entry: X = X^ * exp(noise * normal).
     random_state : int, RandomState or None
-        Seed.
+        Seed or generator of the random numbers.
 
     Returns
     -------

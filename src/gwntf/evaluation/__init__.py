@@ -1,6 +1,6 @@
-"""ACC, NMI, MI and purity as the paper's tables use them, each between 0 and 1.
+"""Clustering scores of the paper: ACC, NMI, MI and purity, each between 0 and 1.
 
-May import what lies below `estimators`. Start with `clustering_scores`.
+May import the subpackages below `estimators`. Start with `clustering_scores`.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
-    """ACC: share of samples that the best one-to-one matching of clusters to classes gets right.
+    """ACC: fraction of samples that are correct under the best one-to-one matching of clusters to classes.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def mutual_information(y_true: Any, y_pred: Any) -> float:
 
 
 def purity(y_true: Any, y_pred: Any) -> float:
-    """Purity: share of samples that belong to the commonest class of their cluster.
+    """Purity: fraction of samples that belong to the most frequent class of their cluster.
 
     Examples
     --------
@@ -82,11 +82,11 @@ SCORES: dict[str, Callable[[Any, Any], float]] = {
     "MI": mutual_information,
     "Purity": purity,
 }
-"""The four scores of the paper's tables, in their order."""
+"""The four scores in the order of the tables in the paper."""
 
 
 def clustering_scores(y_true: Any, y_pred: Any) -> dict[str, float]:
-    """All four scores by name.
+    """Return all four scores by name.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Reads a user's files and folders into samples; the content of a file is never trusted.
+"""Readers of data files and folders; the content of a file is never trusted.
 
 May import `data` and everything below it. Start with `read`, the table of formats. `limits` has the size limits that
 all readers check. Libraries that crash on damaged files run in a child process: `matlab` starts it, `isolated` is what

@@ -1,4 +1,4 @@
-"""Array files: .npy and .npz of NumPy, sparse matrices of SciPy in .npz, and zarr stores; nothing is ever unpickled."""
+"""Array files: .npy and .npz of NumPy, sparse matrices of SciPy in .npz, and zarr stores; nothing is unpickled."""
 
 import math
 import zipfile
@@ -19,21 +19,21 @@ _LABEL_KINDS = NUMERIC_KINDS + "US"
 
 
 def read_npy(path: Path, max_bytes: int, *, labels: str | None = None, lazy: bool = False) -> Samples:
-    """Read one array, or with ``lazy`` open it as a memory map; labels come from another .npy file."""
+    """Read one array, or with ``lazy`` open it as a memory map; labels are read from another .npy file."""
     X = _read_file(path, max_bytes, NUMERIC_KINDS, lazy=lazy)
     return Samples(X, None if labels is None else read_labels(Path(labels), max_bytes))
 
 
 def read_labels(path: Path, max_bytes: int) -> NDArray[Any]:
-    """Read labels from a .npy file beside the data."""
+    """Read labels from a separate .npy file."""
     if path.suffix.lower() != ".npy" or not path.is_file():
-        raise RefusedError(f"has no columns or names, so labels ({path}) must be the path of a .npy file")
+        raise RefusedError(f"has no named arrays, so labels ({path}) must be the path of a .npy file")
     with read_errors(path):
         return _read_file(path, max_bytes, _LABEL_KINDS)
 
 
 def read_npz(path: Path, max_bytes: int, *, key: str | None = None, labels: str | None = None) -> Samples:
-    """Read one array of an archive, which is never unpacked to disk."""
+    """Read one array of an archive, without unpacking it to disk."""
     with zipfile.ZipFile(path) as archive:
         members = {info.filename[:-4]: info for info in archive.infolist() if info.filename.endswith(".npy")}
 
@@ -58,7 +58,7 @@ def read_npz(path: Path, max_bytes: int, *, key: str | None = None, labels: str 
 
 def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise RefusedError(f"contains {info.filename!r} in a compression that NumPy does not write")
+        raise RefusedError(f"contains {info.filename!r} with an unsupported compression: save it with numpy.savez")
     return archive.open(info)
 
 
@@ -79,11 +79,11 @@ def _read_array(file: IO[bytes], length: int, max_bytes: int, kinds: str, what: 
 
 
 def _check_header(file: IO[bytes], length: int, kinds: str, what: str = "entries") -> int:
-    """Return the bytes of the entries that the header declares; the file must contain as many."""
+    """Return the declared size of the entries in bytes; raise an error if the file is shorter."""
     shape, dtype = _read_header(file, kinds)
     needed, stored = array_bytes(shape, dtype.itemsize), length - file.tell()
     if needed > stored:
-        raise RefusedError(f"declares {needed} bytes of {what} and contains {stored}: it is damaged or truncated")
+        raise RefusedError(f"declares {needed} bytes of {what} but contains {stored}: it is damaged or truncated")
     return needed
 
 
@@ -91,10 +91,10 @@ def _read_header(file: IO[bytes], kinds: str) -> tuple[tuple[int, ...], np.dtype
     """Return shape and type, which must be of one of the dtype kinds."""
     version = npy.read_magic(file)
     if version not in _HEADERS:
-        raise RefusedError(f"has .npy version {version}, which is for records; expected an array of numbers")
+        raise RefusedError(f"has .npy version {version}, which is for structured arrays; expected an array of numbers")
     shape, _, dtype = _HEADERS[version](file)
     if dtype.hasobject:
-        raise RefusedError("contains Python objects, which are never unpickled: save an array of numbers")
+        raise RefusedError("contains Python objects, which are not unpickled: save an array of numbers")
     if dtype.kind not in kinds or dtype.itemsize == 0:
         raise RefusedError(f"has entries of type {dtype}, not numbers")
     return tuple(shape), dtype
@@ -127,9 +127,9 @@ _CODECS = (
     "bitround, blosc, bytes, bz2, crc32, crc32c, delta, fixedscaleoffset, fletcher32, gzip, lz4, lzma, "
     "packbits, quantize, sharding_indexed, shuffle, transpose, zlib, zstd"
 )
-"""Codecs that turn numbers into numbers; others, such as "pickle", may run code that is stored in the file."""
+"""Codecs of numeric data; others, such as "pickle", could execute code in the file."""
 
-_MAX_CHUNKS = 10_000  # chunks that any array may have; more of them need at least one stored byte each
+_MAX_CHUNKS = 10_000  # chunks that are always allowed; more chunks need at least one stored byte each
 
 
 def read_zarr(
@@ -145,7 +145,7 @@ def read_zarr(
         arrays = dict(opened.arrays())
         opened = arrays[choose_array({name: array.shape for name, array in arrays.items()}, key, labels)]
     elif key is not None:
-        raise RefusedError(f"is one array without a name; leave key={key!r} out")
+        raise RefusedError(f"is a single array without a name: omit key={key!r}")
     X = _read_zarr_array(opened, max_bytes, lazy=lazy)
     if labels is None:
         return Samples(X)
@@ -160,27 +160,27 @@ def _read_zarr_array(array: Any, max_bytes: int, *, lazy: bool = False) -> Any:
         raise RefusedError(f"has entries of type {array.dtype}, not numbers")
     unknown = sorted(set(_codec_names(array.metadata.to_dict())) - set(_CODECS.split(", ")))
     if unknown:
-        raise RefusedError(f"uses the codec {unknown[0]!r}, which is not trusted; expected one of {_CODECS}")
+        raise RefusedError(f"uses the codec {unknown[0]!r}, which is not allowed; expected one of {_CODECS}")
     chunk = array_bytes(array.chunks, array.dtype.itemsize)
     if chunk > min(max_bytes, 2**31):
-        raise RefusedError(f"has chunks of {array.chunks} entries, {chunk} bytes each; expected less than 2 GB")
+        raise RefusedError(f"has chunks of {array.chunks} entries, {chunk} bytes each; expected at most 2 GB")
     if lazy:
         return array
     stored = int(array.nbytes_stored())
     check_size(array_bytes(array.shape, array.dtype.itemsize), stored, max_bytes)
-    # each chunk is looked up: with very many of them, reading would never end
+    # every chunk is looked up, which would take forever for very many of them
     chunks = math.prod(-(-n // max(1, step)) for n, step in zip(array.shape, array.chunks, strict=True))
     if chunks > _MAX_CHUNKS + stored:
         raise RefusedError(
-            f"declares {chunks} chunks and stores {stored} bytes: it is damaged, or its chunks are too small"
+            f"declares {chunks} chunks but stores {stored} bytes: it is damaged, or its chunks are too small"
         )
     return np.asarray(array[...])
 
 
 def _codec_names(metadata: Any) -> Iterator[str]:
     """Yield the names of all codecs, nested ones too: in "filters", "compressor" or "codecs", as "id" or "name"."""
-    for place in ("filters", "compressor", "codecs", "index_codecs"):
-        codecs = metadata.get(place) or ()
+    for field in ("filters", "compressor", "codecs", "index_codecs"):
+        codecs = metadata.get(field) or ()
         for codec in (codecs,) if isinstance(codecs, dict) else codecs:
             yield str(codec.get("id", codec.get("name"))).removeprefix("numcodecs.")
             yield from _codec_names(codec.get("configuration") or {})

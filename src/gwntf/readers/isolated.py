@@ -1,6 +1,6 @@
 """Reads MATLAB and HDF5 files in a child process, because SciPy and the HDF5 library crash on some damaged files.
 
-`matlab` starts the child, which imports nothing of the package but `limits`, so that it starts quickly. It reads one
+`matlab` starts the child, which imports only `limits` from the package, so that it starts quickly. It reads one
 request as JSON from standard input, writes the arrays as .npy files into the folder named in the request, and prints
 their names, or the reason why it failed, as JSON.
 """
@@ -18,7 +18,7 @@ from gwntf.readers.limits import NUMERIC_KINDS, RefusedError, array_bytes, check
 
 _ITEM_SIZES = {"double": 8, "single": 4, "logical": 1, "sparse": 8}
 _ITEM_SIZES |= {f"{sign}int{8 * size}": size for sign in ("", "u") for size in (1, 2, 4, 8)}
-"""Bytes for each entry of MATLAB's numeric classes."""
+"""Bytes per entry of the numeric classes of MATLAB."""
 
 
 def read_mat5(path: str, key: str | None, labels: str | None, max_bytes: int) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def read_mat5(path: str, key: str | None, labels: str | None, max_bytes: int) ->
     for name in roles.values():
         shape, kind = found[name]
         if kind not in _ITEM_SIZES and kind != "char":
-            raise RefusedError(f"has {name!r} as a {kind}, not as an array of numbers")
+            raise RefusedError(f"contains {name!r} as a {kind}; expected an array of numbers")
         entries, width = ((sum(shape),), 16) if kind == "sparse" else (shape, _ITEM_SIZES.get(kind, 4))
         check_size(array_bytes(entries, width), os.stat(path).st_size, max_bytes)
     content = loadmat(path, variable_names=list(roles.values()), chars_as_strings=True)
@@ -43,7 +43,7 @@ def read_hdf5(path: str, key: str | None, labels: str | None, max_bytes: int) ->
     import h5py
 
     with h5py.File(path, "r") as file:
-        # only datasets in this file: soft and external links may lead anywhere
+        # only datasets in this file: soft and external links may point anywhere
         names = [name for name in file if isinstance(file.get(name, getlink=True), h5py.HardLink)]
         found = {name: file[name] for name in names if file.get(name, getclass=True) is h5py.Dataset}
         usable = {n: data.shape for n, data in found.items() if data.dtype.kind in NUMERIC_KINDS or n == labels}
@@ -54,10 +54,10 @@ def read_hdf5(path: str, key: str | None, labels: str | None, max_bytes: int) ->
 
 
 def _read_dataset(data: Any, name: str, max_bytes: int) -> NDArray[Any]:
-    """Read one dataset, unless its entries are in other files or hardly any of them are stored."""
+    """Read one dataset; raise an error if its entries are in other files or mostly not stored."""
     if data.external is not None or data.is_virtual:
         raise RefusedError(
-            f"keeps the entries of {name!r} in other files, which are not opened: copy them into one file"
+            f"stores the entries of {name!r} in other files, which are not opened: copy them into one file"
         )
     if data.shape is None or data.dtype.kind not in NUMERIC_KINDS + "S":
         raise RefusedError(f"has {name!r} with entries of type {data.dtype}, not numbers")
@@ -82,7 +82,7 @@ def save(arrays: dict[str, Any], folder: Path) -> list[str]:
             parts[role] = array
     for name, array in parts.items():
         if array.dtype.hasobject:
-            raise RefusedError("contains cells or objects where numbers are expected")
+            raise RefusedError("contains cells or objects; expected numbers")
         np.save(folder / f"{name}.npy", array, allow_pickle=False)
     return list(parts)
 
@@ -103,10 +103,10 @@ def main() -> None:
 
 
 def _limit_memory(max_bytes: int) -> None:
-    """Limit the memory of this process to three times what may be read, plus what the libraries need."""
+    """Limit the memory of this process to three times `max_bytes`, plus 4 GB for the libraries."""
     try:
         import resource
-    except ImportError:  # Windows has no such limit
+    except ImportError:  # not available on Windows
         return
     limit = 3 * max_bytes + 2**32
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]

@@ -6,27 +6,27 @@ Imports only the standard library, because the child process that runs `isolated
 import math
 from collections.abc import Mapping, Sequence
 
-MAX_EXPANSION = 1000  # how many times its stored bytes an array may take in memory; deflate reaches 1032 on zeros
-ALWAYS_ALLOWED = 2**26  # bytes that an array may take in memory whatever its file stores
+MAX_EXPANSION = 1000  # maximum ratio of bytes in memory to stored bytes; deflate reaches 1032 for zeros
+ALWAYS_ALLOWED = 2**26  # bytes that an array may always take in memory
 NUMERIC_KINDS = "fiub"  # NumPy dtype kinds that are accepted as data
 
 
 class RefusedError(Exception):
-    """A file that is not read; the message continues a sentence that begins with the file's name."""
+    """A file that cannot be read; the message continues a sentence that begins with the path of the file."""
 
 
 def check_size(needed: int, stored: int, max_bytes: int) -> None:
-    """Refuse an array larger than `max_bytes`, or far larger than its stored bytes can expand to."""
+    """Raise an error for an array larger than `max_bytes`, or implausibly large for its stored bytes."""
     if needed > max_bytes:
         raise RefusedError(
-            f"declares an array of {format_bytes(needed)}, and at most {format_bytes(max_bytes)} may be read into "
-            "memory: raise max_bytes (--max-memory), or save it, folded and samples first, as .npy (in Python also "
-            ".zarr, with lazy=True), which is read block by block"
+            f"declares an array of {format_bytes(needed)}, but max_bytes allows {format_bytes(max_bytes)}: raise "
+            "max_bytes (--max-memory), or save the array, folded and samples first, as .npy, which is read block by "
+            "block (in Python also as .zarr, with lazy=True)"
         )
     if needed > max(ALWAYS_ALLOWED, MAX_EXPANSION * stored):
         raise RefusedError(
-            f"declares an array of {format_bytes(needed)} but stores {format_bytes(stored)}: it is damaged, or made "
-            "to exhaust memory; save the array again, uncompressed"
+            f"declares an array of {format_bytes(needed)} but stores {format_bytes(stored)}: it is damaged or "
+            "malicious; otherwise save the array again without compression"
         )
 
 
@@ -48,7 +48,7 @@ def choose_array(shapes: Mapping[str, Sequence[int]], key: str | None, labels: s
         return key
     tables = [name for name, shape in shapes.items() if name != labels and sum(n != 1 for n in shape) > 1]
     if not tables:
-        raise RefusedError(f"contains no array of two or more axes (it has {listed})")
+        raise RefusedError(f"contains no array of two or more axes; it contains {listed}")
     if len(tables) > 1:
         raise RefusedError(f"contains several arrays ({listed}): choose one with key= (--key)")
     return tables[0]

@@ -1,4 +1,4 @@
-"""MATLAB's .mat files and HDF5 files, which `isolated` reads in a child process."""
+"""MATLAB and HDF5 files, which `isolated` reads in a child process."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from gwntf.readers.arrays import build_sparse
 from gwntf.readers.samples import Samples, require
 
 _TIMEOUT = 60.0
-_BYTES_PER_SECOND = 1e6  # the timeout grows with the file: this is the slowest reading speed that is waited for
+_BYTES_PER_SECOND = 1e6  # slowest accepted reading speed: the timeout grows with the size of the file
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
@@ -28,7 +28,7 @@ for name, folder in [("gwntf", {str(_FOLDER.parent)!r}), ("gwntf.readers", {str(
 from gwntf.readers.isolated import main
 main()
 """
-"""Runs `isolated` below empty parent packages: importing the real ones would take a second."""
+"""Runs `isolated` below empty parent packages, because importing the real ones takes a second."""
 
 
 def read_mat(path: Path, max_bytes: int, *, key: str | None = None, labels: str | None = None) -> Samples:
@@ -70,7 +70,7 @@ def read_isolated(reader: str, path: Path, key: str | None, labels: str | None, 
 def _run_child(path: Path, request: str) -> dict[str, Any]:
     timeout = _TIMEOUT + path.stat().st_size / _BYTES_PER_SECOND
     try:
-        done = subprocess.run(  # noqa: S603 - this interpreter, our own code
+        done = subprocess.run(  # noqa: S603 - this interpreter and a constant program
             [sys.executable, "-P", "-W", "ignore", "-c", CHILD_CODE],
             input=request,
             capture_output=True,
@@ -80,7 +80,7 @@ def _run_child(path: Path, request: str) -> dict[str, Any]:
         )
         answer: dict[str, Any] = json.loads(done.stdout)
     except subprocess.TimeoutExpired as error:
-        raise DataError(f"{path} was not read within {timeout:.0f} s: it is damaged.") from error
+        raise DataError(f"{path} was not read within {timeout:.0f} s: it may be damaged.") from error
     except ValueError as error:
         reason = f"the library that reads it crashed (exit code {done.returncode})"
         raise DataError(f"{path} is damaged: {reason}.") from error

@@ -1,4 +1,4 @@
-"""The reader of each format, and `read_data`, which chooses among them."""
+"""The table of formats, and `read_data`, which chooses the reader."""
 
 import inspect
 import os
@@ -28,7 +28,7 @@ FORMATS: dict[str, Callable[..., Samples]] = {
     ".parquet": read_parquet,
     ".zarr": read_zarr,
 }
-"""Readers by suffix; each takes a path, the largest size of an array in bytes, and its options of `read_data`."""
+"""Readers by suffix; each takes a path, the maximum size of an array in bytes, and its options of `read_data`."""
 
 
 def read_data(
@@ -48,37 +48,37 @@ def read_data(
 ) -> Samples:
     """Read samples from a file or a folder of images.
 
-    Nothing in a file is unpickled, evaluated, unpacked to disk or followed to other files, and no array is allocated
-    that its file cannot contain. Any fault of a file raises a `DataError` that names it.
+    Files are not trusted: nothing is unpickled, executed or unpacked to disk, links to other files are not followed,
+    and declared sizes are checked before memory is allocated. An invalid file raises a `DataError` that names it.
 
     Parameters
     ----------
     path : path
         .npy, .npz, .mat (all versions), .h5, .csv, .parquet, .zarr, or a folder of PNG and JPEG images.
     key : str, optional
-        Which array of a .npz, .mat, .h5 or .zarr file; needed where there are several of two or more axes.
+        Name of the array in a .npz, .mat, .h5 or .zarr file; required if several have two or more axes.
     labels : str, optional
-        Where the class of each sample is: an array of .npz, .mat, .h5 or .zarr, a .npy file beside a .npy or .zarr
-        one. Of a folder with subfolders the labels are always the names of these.
+        Class of each sample: the name of an array in a .npz, .mat, .h5 or .zarr file, or the path of a .npy file for a
+        .npy or .zarr file. The labels of images in subfolders are always the names of the subfolders.
     id_column, label_column : str or int, optional
         Columns of a .csv or .parquet file with an identifier and with the class of each sample: a name, or a
         position from 0 (-1 is the last). The identifiers become the `names` of the samples.
     columns : str, int or sequence of them, optional
-        Columns of a .csv or .parquet file that are the data, by name or position; "h00:h31" is all from h00 to h31.
-        By default all but those of identifiers and labels.
+        Data columns of a .csv or .parquet file by name or position; "h00:h31" is all columns from h00 to h31. By
+        default all columns except those of identifiers and labels.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D array is folded: (32, 32) for images of 1024 columns. Rows of a .mat file
         are folded column by column, as MATLAB does.
     sample_axis : int, default=0
         Axis of the array that counts the samples, before any folding.
     size : (height, width), optional
-        To which images are resized; without it all must have one size.
+        Size to which images are resized; by default all must have the same size.
     color : bool, default=False
-        Whether images keep red, green and blue, as one more axis.
+        Whether images keep red, green and blue as a last axis.
     lazy : bool, default=False
-        Whether to open a .npy file as a memory map, a .zarr file as a zarr array, without reading the entries.
+        Whether to open a .npy file as a memory map, or a .zarr file as a zarr array, without reading the entries.
     max_bytes : int, optional
-        Memory that an array may take; by default half of the machine's.
+        Maximum memory of an array in bytes; by default half of the memory of the machine.
 
     Returns
     -------
@@ -96,13 +96,13 @@ def read_data(
     >>> data.X.shape, data.labels
     ((5, 3, 4), array([0, 1, 2, 3, 4]))
     """
-    place, suffix = Path(path), Path(path).suffix.lower()
-    if not place.exists():
-        raise DataError(f"{place} does not exist.")
-    is_folder = place.is_dir() and suffix != ".zarr"
+    source, suffix = Path(path), Path(path).suffix.lower()
+    if not source.exists():
+        raise DataError(f"{source} does not exist.")
+    is_folder = source.is_dir() and suffix != ".zarr"
     if not is_folder and suffix not in FORMATS:
         hint = "put images into a folder and give its path" if suffix in images.FORMATS else "convert it"
-        raise DataError(f"{place} has an unknown format; expected {', '.join(FORMATS)} or a folder: {hint}.")
+        raise DataError(f"{source} has an unknown format; expected {', '.join(FORMATS)} or a folder: {hint}.")
     reader: Callable[..., Samples] = images.read_images if is_folder else FORMATS[suffix]
     options: dict[str, Any] = {"key": key, "labels": labels, "size": size, "color": color or None, "lazy": lazy or None}
     options |= {"id_column": id_column, "label_column": label_column, "columns": columns}
@@ -110,12 +110,12 @@ def read_data(
     accepted = [name for name in options if name in inspect.signature(reader).parameters]
     for name, value in given.items():
         if name not in accepted:
-            raise InputError(name, repr(value), f"nothing for {place}, which takes {', '.join(accepted)}")
+            raise InputError(name, repr(value), f"the default: options for {source} are {', '.join(accepted)}")
     limit = default_memory() if max_bytes is None else max_bytes
     if limit < 1:
         raise InputError("max_bytes", str(limit), "at least 1")
-    with read_errors(place):
-        samples = reader(place, limit, **given)
+    with read_errors(source):
+        samples = reader(source, limit, **given)
         X = _samples_first(samples.X, sample_axis, lazy=lazy)
         moved = sample_axis % len(samples.X.shape) != 0
         if moved and (id_column is not None or label_column is not None):
@@ -158,8 +158,8 @@ def _samples_first(X: Any, axis: int, *, lazy: bool) -> Any:
 def _fold(X: Any, shape: tuple[int, ...], *, column_major: bool, lazy: bool) -> Any:
     """Fold rows into samples of a shape, column by column for MATLAB."""
     if lazy or hasattr(X, "tocsr"):
-        given = f"{shape} for data that are {'not read' if lazy else 'sparse'}"
-        raise InputError("sample_shape", given, "None: give it to the estimator")
+        given = f"{shape} for {'lazy' if lazy else 'sparse'} data"
+        raise InputError("sample_shape", given, "None: pass it to the estimator")
     folded = X.reshape(len(X), *check_sample_shape(shape[::-1] if column_major else shape, X.shape))
     if not column_major:
         return folded

@@ -22,9 +22,9 @@ class Samples:
     Attributes
     ----------
     X : array of shape (n_samples, ...)
-        A NumPy array, a SciPy sparse array where the file has one; with ``lazy=True`` a memory map or a zarr array.
+        A NumPy array, a SciPy sparse array if the file contains one, or with ``lazy=True`` a memory map or zarr array.
     labels : (n_samples,) array or None
-        Class of each sample, whole numbers or strings, where they were requested or are names of subfolders.
+        Class of each sample, a whole number or a string, if requested or if images are in subfolders.
     names : tuple of str or None
         Names of the samples: identifiers from a column of a table, paths of images within their folder.
     note : str
@@ -39,7 +39,7 @@ class Samples:
 
 @contextmanager
 def read_errors(path: Path) -> Iterator[None]:
-    """Turn any exception that a damaged file causes into a DataError that names the file."""
+    """Convert all exceptions caused by a damaged file to a DataError that names the file."""
     try:
         yield
     except RefusedError as reason:
@@ -54,7 +54,7 @@ def read_errors(path: Path) -> Iterator[None]:
 
 
 def require(library: str, path: Path) -> None:
-    """Raise an error that says what to install, unless the library for a format is installed."""
+    """Raise an error with the command to install a library, unless it is installed."""
     if find_spec(library) is None:
         extra = "zarr" if library == "zarr" else "io"
         raise MissingLibraryError(f"{path} needs {library}: pip install 'gwntf[{extra}]'")
@@ -82,7 +82,7 @@ _BLOCK_ENTRIES = 2**22
 
 @dataclass
 class Summary:
-    """Shape and type of an array, range of its finite entries, and numbers of entries that are 0, NaN and so on."""
+    """Shape and dtype of an array, range of its finite entries, and counts of zero, missing and other entries."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -93,7 +93,7 @@ class Summary:
     missing: int = 0  # NaN
     infinite: int = 0
     negative: int = 0
-    entries: int = 0  # all of them
+    entries: int = 0  # total number
 
 
 def summarise(X: Any) -> Summary:

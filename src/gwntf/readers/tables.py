@@ -1,4 +1,4 @@
-"""Tables: samples in rows; columns of numbers, and perhaps of identifiers and labels."""
+"""Tables with samples in rows; columns are numbers and, optionally, identifiers and labels."""
 
 import csv
 import math
@@ -53,7 +53,7 @@ class _Roles:
             raise InputError("columns", f"the column {twice} twice", "different columns: ids, labels and data")
 
     def name(self, position: int) -> str:
-        """Return a column as messages name it."""
+        """Return the name of a column for messages."""
         return str(position) if self._names is None else repr(self._names[position])
 
     def _looks_like_an_identifier(self, position: int) -> bool:
@@ -61,7 +61,7 @@ class _Roles:
         return words in {"id", "index", "sample"} or words.endswith("_id")
 
     def _position(self, column: Column) -> int:
-        """Return the position of a column; text that is no name may be a position, as on the command line."""
+        """Return the position of a column; text that is not a name may be a position, as on the command line."""
         if self._names is not None and column in self._names:
             return self._names.index(str(column))
         position = int(column) if isinstance(column, int) or _is_position(column) else self._width
@@ -119,7 +119,7 @@ def read_csv(
 
 
 def _listed(columns: Any) -> list[Any]:
-    """Return the columns that are named, the ends of ranges too."""
+    """Return the given columns, with the ends of ranges."""
     chosen = [columns] if isinstance(columns, str | int) else list(columns or [])
     return chosen + [end for column in chosen for end in str(column).split(":")]
 
@@ -129,14 +129,14 @@ def _is_position(column: Any) -> bool:
 
 
 def _is_header(row: list[str], given: list[Any]) -> bool:
-    """Whether a first row is a header: no numbers, or a column that was given by name, or the numbers from 0."""
+    """Whether a first row is a header: it has no numbers, or a given column name, or is 0, 1, 2, ..."""
     words = all(cell.strip().lower() in _MISSING or _parse_cell(cell) is None for cell in row)
     named = any(isinstance(column, str) and column in row and not _is_position(column) for column in given)
     return words or named or row == list(map(str, range(len(row))))
 
 
 def _parse_cell(cell: str) -> float | None:
-    """Return a number, NaN for a missing one, None for other text."""
+    """Return a number, NaN for a missing value, None for other text."""
     if cell.strip().lower() in _MISSING:
         return math.nan
     try:

@@ -1,6 +1,6 @@
-"""The transport step: entropic unbalanced transport of every fiber of a mode at once.
+"""Entropic unbalanced optimal transport of all fibers of a mode.
 
-May import `geometry`, `data`, `backends` and `core`, and handles arrays only through the backend. Start with `scaling`
+May import `geometry`, `data`, `backends` and `core`, and uses arrays only through the backend. Start with `scaling`
 (the loop), then `fibers` (a mode of a tensor, tile by tile) and `terms` (the cost of a plan).
 """
 

@@ -15,8 +15,8 @@ from gwntf.geometry import Kernel
 class Plain:
     """Plain numbers in the precision of the kernel.
 
-    The kernel is exp(s) K, and U and V are represented by exp(-a) U and exp(-b) V with a + b = s: their products with
-    each other's image under the kernel, the marginals, are unchanged, and all is far from the ends of the number type.
+    The kernel is stored as exp(s) K, and U and V are represented by exp(-a) U and exp(-b) V with a + b = s. This does
+    not change the marginals and keeps all numbers far from overflow and underflow.
     """
 
     def __init__(self, backend: Backend, kernel: Kernel, tiny: float) -> None:
@@ -26,18 +26,18 @@ class Plain:
         self._offsets = kernel.offsets
 
     def raised(self, values: Array, power: float, side: int) -> Array:
-        """Represent values raised to a power; `side` is 0 for those of the data, 1 for those of the model."""
+        """Return the representation of values raised to a power; `side` is 0 for the data, 1 for the model."""
         return values**power * math.exp(self._offsets[side] * (power - 1))
 
     def from_log(self, logs: Array, side: int) -> Array:
-        """Represent values given by their logarithms."""
+        """Return the representation of values given by their logarithms."""
         return self._xp.exp(logs - self._offsets[side])
 
     def to_log(self, values: Array, side: int) -> Array:
         return self._xp.log(values) + self._offsets[side]
 
     def apply(self, values: Array, *, transposed: bool = False) -> Array:
-        """K V or K' U."""
+        """Return K V, or K' U if transposed."""
         return self._kernel.matmul(values, transposed=transposed)
 
     def quotient(self, raised: Array, product: Array, power: float) -> Array:
@@ -45,15 +45,16 @@ class Plain:
         return raised / product**power
 
     def product(self, left: Array, right: Array) -> Array:
-        """Entrywise product, as a plain number: a marginal."""
+        """Return the entrywise product as plain numbers: a marginal."""
         return left * right
 
     def accurate(self, u: Array, v: Array, kv: Array, ku: Array, x: Array, y: Array) -> Array:
-        """Columns that stayed finite and whose products are far above the smallest normal number.
+        """Return which columns are finite and have products well above the smallest normal number.
 
-        Sums that end below the smallest normal number are rounded; so are entries of K there, unless the kernel is
-        `whole`, and that error is at most the smallest normal number (times the machine precision) for each unit of U
-        or V. Both are harmless while every product that counts is larger than `tiny` times their sum, or size.
+        Sums below the smallest normal number are rounded, and so are such entries of K unless the kernel is `whole`;
+        that error is at most the smallest normal number (times the machine precision) for each unit of U or V. Both
+        errors are negligible if every product at a nonzero entry is larger than `tiny` times the sum of U or V, and
+        times the size of the kernel.
         """
         xp = self._xp
         return self._clear(kv, x > 0, xp.sum(v, axis=0)) & self._clear(ku, y > 0, xp.sum(u, axis=0))
@@ -66,7 +67,7 @@ class Plain:
 
 
 class Log:
-    """Logarithms: nothing overflows, at the price of an exponential for every pair of entries."""
+    """Logarithms: nothing overflows, but every pair of entries needs an exponential."""
 
     def __init__(self, backend: Backend, kernel: Kernel) -> None:
         self._xp: Any = backend.xp

@@ -1,4 +1,4 @@
-"""Transport of every fiber of one mode of a tensor, a tile of fibers at a time."""
+"""Transport of all fibers of one mode of a tensor, tile by tile."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from gwntf.transport.terms import plan_terms
 
 @dataclass(frozen=True)
 class TransportLimits:
-    """When the scaling of a column stops: see `scaling.scale`."""
+    """Stopping criteria of the scaling of a column: see `scaling.scale`."""
 
     max_iter: int
     tol: float
@@ -43,9 +43,10 @@ def transport_mode(
     """Transport every mode-n fiber of `data` to the same fiber of `model`.
 
     For the kernel, the relaxation and the limits see `scaling.scale`. ``share * Psi_n`` is added to `marginal`; with
-    share = 1 / number of transported modes it collects Psi_bar. `log_u` is a tensor to which log U is written for the
-    next call, which starts from it if `warm`; None stores nothing. The result is the terms of W, see `plan_terms`,
-    summed over the fibers with the same indices on the axes before the mode, (3, I_1 * ... * I_{n-1}) in float64.
+    share = 1 / number of transported modes the sum over modes is Psi_bar. `log_u` is a tensor to which log U is
+    written, as a warm start of the next call, and from which this call starts if `warm`; None stores nothing. Returns
+    the terms of W, see `plan_terms`, summed over the fibers with the same indices on the axes before the mode,
+    (3, I_1 * ... * I_{n-1}) in float64.
     """
     shape = split_shape(data.shape, mode)
     stacks = tuple(tensor.reshape(*shape) for tensor in (data, model, marginal if log_u is None else log_u, marginal))
@@ -68,25 +69,25 @@ def _terms(backend: Backend, kernel: Kernel, task: StackTask, stacks: tuple[Arra
 
 
 def _by_tiles(backend: Backend, kernel: Kernel, task: StackTask, stacks: tuple[Array, ...]) -> Array:
-    """Solve tile after tile with `scale`."""
+    """Solve all fibers with `scale`, tile by tile."""
     (before, length, after), xp = stacks[0].shape, backend.xp
     terms = backend.zeros((3, before, after), xp.zeros_like(stacks[0][:1, 0, :1], dtype=xp.float64))
     limits: Any = {"max_iter": task.max_iter, "tol": task.tol}
-    for rows, places in _tiles(stacks[0].shape, backend.tile_columns(length)):
-        x, y, start = (_gather(stack, rows, places) for stack in stacks[:3])
+    for rows, cols in _tiles(stacks[0].shape, backend.tile_columns(length)):
+        x, y, start = (_gather(stack, rows, cols) for stack in stacks[:3])
         solved = scale(backend, kernel, x, y, task.relaxation, log_u=start if task.warm else None, **limits)
-        stacks[3][rows, :, places] += _fibers(task.share * solved.model_marginal, rows)
+        stacks[3][rows, :, cols] += _fibers(task.share * solved.model_marginal, rows)
         if task.keep:
-            stacks[2][rows, :, places] = _fibers(solved.log_u, rows)
+            stacks[2][rows, :, cols] = _fibers(solved.log_u, rows)
         found = plan_terms(backend, solved, x, y, task.relaxation)
-        terms[:, rows, places] = found.reshape(3, rows.stop - rows.start, -1)
+        terms[:, rows, cols] = found.reshape(3, rows.stop - rows.start, -1)
     return terms.reshape(3, before * after)
 
 
 def _solve_again(
     backend: Backend, kernel: Kernel, task: StackTask, stacks: tuple[Array, ...], terms: Array, columns: Array
 ) -> None:
-    """Solve fibers that lost their accuracy in float64: on a line by logarithms, else plainly or with `scale`."""
+    """Solve inaccurate fibers again in float64: on a line with logarithms, else with plain numbers or `scale`."""
     xp = backend.xp
     p, q = columns // stacks[0].shape[2], columns % stacks[0].shape[2]
     x, y, log_u = (xp.astype(stack[p, :, q].T[None], xp.float64) for stack in stacks[:3])
@@ -114,9 +115,9 @@ def _tiles(shape: tuple[int, int, int], columns: int) -> Iterator[tuple[slice, s
             yield slice(top, min(top + rows, before)), slice(left, min(left + width, after))
 
 
-def _gather(stack: Any, rows: slice, places: slice) -> Array:
+def _gather(stack: Any, rows: slice, cols: slice) -> Array:
     """Return the fibers of a tile as columns."""
-    part = stack[rows, :, places].swapaxes(0, 1)
+    part = stack[rows, :, cols].swapaxes(0, 1)
     return part.reshape(part.shape[0], -1)
 
 

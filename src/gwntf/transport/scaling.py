@@ -5,8 +5,8 @@ For every pair of columns x, y the minimiser of
     <C, T> + (1/lam) sum T log T + alpha KL(T1 | x) + beta KL(T'1 | y)
 
 is T = diag(u) K diag(v) with K = exp(-lam C - 1), u = (x / K v)^phi and v = (y / K' u)^psi. The loop
-alternates the two equations. Columns never influence each other: each stops by itself, and each is solved in
-plain numbers of the data's precision, then in plain float64, then on logarithms, until one of them is accurate.
+alternates the two equations. Columns are independent: each has its own stopping test, and each is solved with
+plain numbers in the precision of the data, then in float64, then with logarithms, until the result is accurate.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from gwntf.core import Array, Relaxation
 from gwntf.geometry import Kernel
 from gwntf.transport.domains import Domain, Log, Plain
 
-_FEWEST, _PART = 16, 4
-"""Columns that are solved again without host synchronisation: at least so many, and at most that part of all."""
+_MIN_RETRIES, _RETRY_DIVISOR = 16, 4
+"""Columns that are solved again without host synchronisation: the first number, or all divided by the second one."""
 
 CHECK_EVERY = 5
-"""Scalings between two checks of the marginals."""
+"""Number of scalings between two tests of convergence."""
 
 
 @dataclass(frozen=True)
 class Scaled:
     """Solution of a batch of columns."""
 
-    log_u: Array  # (I, M) array: logarithm of U; -inf where there is no mass
-    log_v: Array  # the same of V
+    log_u: Array  # (I, M) array: logarithm of U; -inf where U is zero
+    log_v: Array  # (I, M) array: logarithm of V
     data_marginal: Array  # (I, M) array: Phi = T1
     model_marginal: Array  # (I, M) array: Psi = T'1
 
@@ -52,17 +52,17 @@ def scale(
     """Solve the transport of every column of `x` to the same column of `y`.
 
     `x` and `y` are data and model, nonnegative, (I, M); a column that is empty on either side has no plan. The kernel
-    is in the precision of `x`, and so is the result. `log_u`, (I, M), is a warm start: U of an earlier solution for the
-    same data, from which the loop goes on with V; by default the U that follows from V = 1/I. There are at most
-    `max_iter` scalings (pairs of half-steps). A column stops when its last half-step moved the data marginal by less
-    than `tol` of its mass, checked every `CHECK_EVERY` scalings; zero never stops early.
+    and the result have the dtype of `x`. `log_u`, (I, M), is a warm start, log U of an earlier solution for the same
+    data; by default U is computed from V = 1/I. There are at most `max_iter` scalings (pairs of half-steps). A column
+    has converged when a half-step changes the data marginal by at most `tol` times its mass, which is tested every
+    `CHECK_EVERY` scalings; tol = 0 disables the test.
     """
     xp = backend.xp
     given = [x, y] if log_u is None else [x, y, log_u]
     if backend.recording:
-        return _scale_without_waiting(backend, kernel, given, relaxation, max_iter, tol)
+        return _scale_without_sync(backend, kernel, given, relaxation, max_iter, tol)
     todo = xp.nonzero((xp.sum(x, axis=0) > 0) & (xp.sum(y, axis=0) > 0))[0]
-    found = None if todo.shape[0] == x.shape[1] else _nothing(xp, x)
+    found = None if todo.shape[0] == x.shape[1] else _empty_solution(xp, x)
     with backend.quiet():
         for domain, dtype in _number_systems(backend, kernel, x.dtype):
             if todo.shape[0] == 0:
@@ -74,25 +74,25 @@ def scale(
             if found is None:
                 found = kept
             else:
-                _put(found, todo, kept)
+                _write_columns(found, todo, kept)
             todo = todo[~accurate]
-    return Scaled(*(found or _nothing(xp, x)))
+    return Scaled(*(found or _empty_solution(xp, x)))
 
 
-def _scale_without_waiting(
+def _scale_without_sync(
     backend: Backend, kernel: Kernel, given: Sequence[Array], relaxation: Relaxation, max_iter: int, tol: float
 ) -> Scaled:
-    """Solve without host synchronisation, as in a recorded function: every column does the same.
+    """Solve without host synchronisation, as recorded functions require: all columns do the same operations.
 
-    Columns that are not accurate are solved again in float64, a fixed number of them at most. The marginals of those
-    that are still not accurate are NaN, and so are sums of them.
+    At most a fixed number of inaccurate columns are solved again in float64. The marginals of columns that remain
+    inaccurate are NaN.
     """
     xp, (x, y) = backend.xp, given[:2]
     full = (xp.sum(x, axis=0) > 0) & (xp.sum(y, axis=0) > 0)
     (domain, dtype), *systems = _number_systems(backend, kernel, x.dtype)
     solved, accurate = _solve(xp, domain, given, relaxation, max_iter, tol, wait=False)
     if dtype != xp.float64:
-        some = xp.argsort(accurate | ~full, stable=True)[: max(_FEWEST, x.shape[1] // _PART)]
+        some = xp.argsort(accurate | ~full, stable=True)[: max(_MIN_RETRIES, x.shape[1] // _RETRY_DIVISOR)]
         wide, dtype = systems[0]
         part = [xp.astype(a[:, some], dtype) for a in given]
         again, fits = _solve(xp, wide, part, relaxation, max_iter, tol, wait=False)
@@ -107,13 +107,13 @@ def _scale_without_waiting(
     return Scaled(*scalings, *marginals)
 
 
-def _nothing(xp: Any, x: Array) -> tuple[Array, ...]:
-    """Scalings and marginals of columns that carry no plan."""
+def _empty_solution(xp: Any, x: Array) -> tuple[Array, ...]:
+    """Return scalings and marginals of columns without a plan."""
     return tuple(xp.full_like(x, fill) for fill in (-math.inf, -math.inf, 0.0, 0.0))
 
 
 def _number_systems(backend: Backend, kernel: Kernel, dtype: Any) -> list[tuple[Domain, Any]]:
-    """Return the number systems, from the fastest to the safest."""
+    """Return the number systems, from the fastest to the most accurate."""
     xp = backend.xp
     wide = kernel.astype("float64")
     systems: list[tuple[Domain, Any]] = [
@@ -153,10 +153,10 @@ def _loop(
     tol: float,
     wait: bool,
 ) -> tuple[Array, ...]:
-    """Alternate the two scaling equations from U to U, until all columns have converged; return U, V and K V.
+    """Alternate the two scaling equations, starting from U, until all columns have converged; return U, V and K V.
 
-    Converged columns are taken out of the loop. Where the host may not `wait` for a device to find these, they stay in
-    it, and their values are kept.
+    Converged columns are removed from the loop. Without `wait`, which allows host synchronisation, they stay in the
+    loop, and their values are saved.
     """
     (x_phi, y_psi), phi, psi = raised, relaxation.phi, relaxation.psi
     done: tuple[Array, ...] | None = None
@@ -169,7 +169,7 @@ def _loop(
         if tol == 0 or iteration % CHECK_EVERY or iteration == max_iter:
             continue
         if not wait:
-            done = _chosen(xp, converged, done or (u, v, kv), (u, v, kv))
+            done = _select_columns(xp, converged, done or (u, v, kv), (u, v, kv))
             converged = converged | _converged(xp, domain, last, u, kv, tol)
             continue
         going = xp.nonzero(~_converged(xp, domain, last, u, kv, tol))[0]
@@ -178,32 +178,32 @@ def _loop(
         if done is None or active is None:
             done, active = (u, v, kv), going
         else:
-            _put(done, active, (u, v, kv))
+            _write_columns(done, active, (u, v, kv))
             active = active[going]
         x_phi, y_psi, u, v, kv = (a[:, going] for a in (x_phi, y_psi, u, v, kv))
         if going.shape[0] == 0:
             break
     if done is None or active is None:
-        return (u, v, kv) if done is None else _chosen(xp, converged, done, (u, v, kv))
-    _put(done, active, (u, v, kv))
+        return (u, v, kv) if done is None else _select_columns(xp, converged, done, (u, v, kv))
+    _write_columns(done, active, (u, v, kv))
     return done
 
 
-def _chosen(xp: Any, first: Array, some: Sequence[Array], others: Sequence[Array]) -> tuple[Array, ...]:
-    """Take the columns of some arrays where a flag is set, else those of others."""
+def _select_columns(xp: Any, first: Array, some: Sequence[Array], others: Sequence[Array]) -> tuple[Array, ...]:
+    """Return the columns of `some` where a flag is set, else those of `others`."""
     return tuple(xp.where(first, a, b) for a, b in zip(some, others, strict=True))
 
 
 def _converged(xp: Any, domain: Domain, last: Array, u: Array, kv: Array, tol: float) -> Array:
-    """Columns whose data marginal moved by at most `tol` of its mass in the last half-step.
+    """Return which columns changed their data marginal by at most `tol` times its mass in the last half-step.
 
-    A column that became NaN counts as well: it will be solved in the next number system.
+    Columns with NaN count as converged: they will be solved in the next number system.
     """
     now = domain.product(u, kv)
     moved = xp.sum(xp.abs(now - domain.product(last, kv)), axis=0)
     return ~(moved > tol * xp.sum(now, axis=0))
 
 
-def _put(into: tuple[Array, ...], columns: Array, values: tuple[Array, ...]) -> None:
+def _write_columns(into: tuple[Array, ...], columns: Array, values: tuple[Array, ...]) -> None:
     for array, value in zip(into, values, strict=True):
         array[:, columns] = value

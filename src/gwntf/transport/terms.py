@@ -1,4 +1,4 @@
-"""The cost of a plan, without forming it, and the Kullback-Leibler divergence, once for every array library.
+"""The cost of a plan, computed without the plan itself, and the Kullback-Leibler divergence.
 
 At T = diag(u) K diag(v) with marginals Phi and Psi,
 
@@ -42,7 +42,7 @@ def _marginal_term(xp: Any, weight: float, marginal: Array, wanted: Array) -> Ar
 
 
 def _weighted(xp: Any, mass: Array, logs: Array) -> Array:
-    """Mass times logs, zero where there is no mass."""
+    """Return mass times logs, zero where the mass is zero."""
     return xp.where(mass > 0, mass * logs, xp.zeros_like(mass))
 
 
@@ -51,14 +51,14 @@ def _sum(xp: Any, values: Array) -> Array:
 
 
 def positive(xp: Any, values: Array) -> Array:
-    """Return nonnegative values, at least the smallest normal number, to divide by."""
+    """Raise nonnegative values to at least the smallest normal number, to divide by them."""
     return xp.clip(values, float(xp.finfo(values.dtype).smallest_normal), None)
 
 
 def ratio_and_kl(xp: Any, x: Array, y: Array, axis: int) -> tuple[Array, Array]:
-    """Return x / y (zero where x vanishes), and KL(x | y) = sum x log(x / y) - x + y along an axis, in float64.
+    """Return x / y (zero where x is zero), and KL(x | y) = sum x log(x / y) - x + y along an axis, in float64.
 
-    The divergence is infinite where there is mass in x and none in y.
+    The divergence is infinite if x is positive anywhere y is zero.
     """
     ratio = x / positive(xp, y)
     logs = xp.where(x > 0, x * xp.log(ratio), xp.zeros_like(x))
