@@ -41,6 +41,7 @@ def assign(
         else:
             rows = normalize(_near_one(embedding).astype(np.float64))
             vectors = np.linalg.svd(rows, full_matrices=False)[0][:, :n_clusters]
+            vectors[~vectors.any(axis=1)] = 1  # a row of zeros has no direction, and the rotation divides by lengths
             rotate = {"discretize": partial(discretize, random_state=random_state), "cluster_qr": cluster_qr}
             found = rotate[how](vectors)
     return np.asarray(found, dtype=np.int_)

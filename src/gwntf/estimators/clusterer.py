@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +24,14 @@ from gwntf.geometry import CostSpec, KNNGraph
 from gwntf.io import check_target
 
 COMPONENTS_PER_CLUSTER = 3
+
+
+@dataclass(eq=False)
+class TrainingRows:
+    """What `predict` compares new samples with; an object of its own, so that `predict` sets no attribute."""
+
+    samples: Any = None  # the X of `fit`, until the rows are computed
+    rows: FloatArray | None = None  # embedding of the training samples as new ones
 
 
 class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -77,6 +86,8 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Metric of the graph that was chosen, where it is "auto".
     modularity_ : dict
         Modularity of the clusters of every candidate, by metric.
+    n_iter_ : int
+        Number of iterations of the factorization.
     n_features_in_ : int
         Size of the second axis of X, as scikit-learn counts.
 
@@ -91,8 +102,7 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     labels_: NDArray[np.int_]
-    _samples: Any  # the X of `fit`, until `_rows` is known
-    _rows: FloatArray | None  # embedding of the training samples as new ones
+    _training: TrainingRows
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
@@ -188,7 +198,7 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         check_clusters(self.n_clusters, count_samples(X), model.n_components, self.assign_labels)
         model.fit(X)
         self.set_fitted(model, self._labels(model))
-        self._samples = X
+        self._training.samples = X
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int_]:
@@ -209,12 +219,12 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def set_fitted(self, model: GWNTF, labels: NDArray[np.int_]) -> None:
         """Set the fitted attributes from a fitted factorization and the labels of its samples."""
-        for name in ("graph_metric_", "modularity_", "n_features_in_", "feature_names_in_"):
+        for name in ("graph_metric_", "modularity_", "n_iter_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
         self.model_, self.labels_ = model, labels
-        self._samples, self._rows = None, None
+        self._training = TrainingRows()
 
     def _labels(self, model: GWNTF) -> NDArray[np.int_]:
         graph = model.graph_
@@ -245,9 +255,10 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _training_rows(self) -> FloatArray:
         """Embed the training samples as new ones, once."""
-        if self._rows is None:
-            self._rows, self._samples = self.model_._rows_as_new(self._samples), None
-        return self._rows
+        training = self._training
+        if training.rows is None:
+            training.rows, training.samples = self.model_._rows_as_new(training.samples), None
+        return training.rows
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted clusterer to a file that `gwntf.load` reads.

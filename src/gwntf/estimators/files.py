@@ -150,7 +150,7 @@ def _clusterer(clusterer: TensorClustering, model_: Any, labels_: Any, _rows: An
     if not all(fits):
         raise ValueError("labels that do not fit the model")
     clusterer.set_fitted(model, labels_)
-    clusterer._rows = _rows
+    clusterer._training.rows = _rows
     return clusterer
 
 
