@@ -37,7 +37,6 @@ from gwntf.io import read_document, write_document
 from gwntf.solver import RECORDS, Keeper, Stopping, checkpoint
 from gwntf.transport import TransportLimits
 from tests.backends import OTHERS
-from tests.printed import PrintedGWNTF
 from tests.problems import random_problem, solve, with_loss
 
 CLASSES = [GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT]
@@ -99,7 +98,6 @@ def test_a_resumed_fit_ends_where_an_uninterrupted_one_does(cls, engine, tmp_pat
 SETTINGS = {
     "adaptive scalings": (GWNTF, {"transport": TransportOptions("auto"), "max_iter": 40}, 25),
     "cold scalings": (GWNTF, {"transport": TransportOptions(warm_start_memory=0.0)}, 4),
-    "the printed algorithm": (PrintedGWNTF, {"graph_reg": 0}, 3),
     "ratio updates, many inner steps": (
         GWNTF,
         {"transport": TransportOptions(update="multiplicative", inner_iter=3)},
@@ -201,7 +199,7 @@ def test_a_checkpoint_of_another_layout_is_refused(tmp_path, monkeypatch):
     with pytest.raises(CutError):
         clone(model).set_params(callbacks=[kept, Scissors(0, 4)]).fit(data())
     monkeypatch.setattr(records, "LAYOUT", records.LAYOUT + 1)
-    with pytest.raises(InputError, match=r"checkpoint: got .*which a fit of other data or settings"):
+    with pytest.raises(InputError, match=r"checkpoint: got .*written by a fit of other data or settings"):
         model.fit(data())
 
 

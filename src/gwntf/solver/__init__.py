@@ -1,8 +1,8 @@
 """The outer loop: starts, iterations, stopping, restarts, checkpoints, and the projection of new samples.
 
-May import everything below it: `io`, `losses`, `transport`, `geometry`, `data`, `backends`, `core`. Start with `loop`,
-whose `solve_each` an estimator calls and which runs the iterations of `iteration`; `checkpoint` lets a fit that was
-interrupted continue from the position in `saved`, `project` embeds new samples, `long_costs` chooses near-far costs.
+May import everything below it: `io`, `losses`, `transport`, `geometry`, `data`, `backends`, `core`. Start with `loop`:
+estimators call its `solve_each`, which runs the iterations of `iteration`. `checkpoint` and `saved` resume interrupted
+fits, `project` embeds new samples, `long_costs` builds near-far costs.
 """
 
 from gwntf.solver.callbacks import Callback, Iteration, ProgressBar, following

@@ -1,4 +1,4 @@
-"""Watching a fit from outside, and ending it early."""
+"""Callbacks, which follow the iterations of a fit and can stop it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,28 +11,28 @@ from gwntf.losses import ObjectiveTerms
 
 @dataclass(frozen=True)
 class Iteration:
-    """What a callback sees after every outer iteration.
+    """Argument of a callback, after every outer iteration.
 
     Attributes
     ----------
     restart, iteration : int
-        Which of the `n_init` starts (from 0), and which outer iteration of it (from 1).
+        Index of the start among the `n_init` starts (from 0), and its number of outer iterations so far (from 1).
     objective : float
-        F.
+        Value of the objective.
     terms : ObjectiveTerms
-        F term by term.
+        Terms of the objective.
     factors : sequence of arrays
-        Samples first, arrays of the backend, in the scale in which a fit returns them. Copies, made when they are first
-        used (the sample factor of a fit on a cluster is gathered then): to change them does not change the fit.
+        Samples first, arrays of the backend, in the scale in which a fit returns them. They are copies, made on first
+        access (for a fit on a cluster the sample factor is gathered then), so changing them does not change the fit.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gwntf import NCP, Iteration
-    >>> def enough(news: Iteration) -> bool:
-    ...     return news.iteration == 3
+    >>> def stop_after_three(iteration: Iteration) -> bool:
+    ...     return iteration.iteration == 3
     >>> X = np.random.default_rng(0).random((20, 4, 5))
-    >>> model = NCP(2, callbacks=[enough], random_state=0).fit(X)
+    >>> model = NCP(2, callbacks=[stop_after_three], random_state=0).fit(X)
     >>> model.n_iter_, model.status_.value
     (3, 'stopped')
     """
@@ -45,14 +45,14 @@ class Iteration:
 
 
 class Callback(Protocol):
-    """Any callable that takes an `Iteration`; a true return value ends the fit."""
+    """Any callable that takes an `Iteration`; a true return value stops the fit."""
 
     def __call__(self, iteration: Iteration, /) -> bool | None:
-        """Look at the iteration."""
+        """Process the iteration; return true to stop the fit."""
 
 
 class ProgressBar:
-    """A progress bar over the iterations of a fit, one of its `callbacks`.
+    """Progress bar over the iterations of a fit; pass it in `callbacks`.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class ProgressBar:
         self._bar: Any = None
 
     def on_fit_begin(self, iterations: int) -> None:
-        """Show the bar; called before the first of at most so many iterations."""
+        """Show the bar; called before the first iteration with the maximum number of iterations."""
         from tqdm.auto import tqdm
 
         self._bar = tqdm(total=iterations, unit="iteration")
@@ -75,14 +75,14 @@ class ProgressBar:
         self._bar.update()
 
     def on_fit_end(self) -> None:
-        """Close the bar; called after the fit, also if it failed."""
+        """Close the bar; called after the fit, also if it raised an error."""
         self._bar.close()
         self._bar = None  # an open stream could not be copied with the estimator
 
 
 @contextmanager
 def following(callbacks: Sequence[Any], iterations: int) -> Iterator[list[Callback]]:
-    """Call `on_fit_begin` and `on_fit_end` of the callbacks that have them, around a fit."""
+    """Call `on_fit_begin` and `on_fit_end` of the callbacks that define them, around a fit."""
     begun = []
     try:
         for callback in callbacks:

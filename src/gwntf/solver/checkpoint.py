@@ -1,4 +1,4 @@
-"""Checkpoints: what a fit needs to go on where it was, written now and then and before the process leaves."""
+"""Checkpoints, from which an interrupted fit resumes; written at intervals and on Ctrl-C or SIGTERM."""
 
 import os
 import signal
@@ -23,32 +23,32 @@ from gwntf.solver.problem import Result
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 LAYOUT = 4
-"""Version of what a fit writes; to be raised whenever that changes, so that no fit continues from an older one."""
+"""Version of the content of a checkpoint; raise it with every change, so that no fit resumes from an older layout."""
 
 _WORDS = 624
-"""Of the state of the Mersenne Twister."""
+"""Number of words in the state of the Mersenne Twister."""
 
 _PARTS = {"fingerprint", "done", "rng", "restart", "best", "loop"}
-"""Of a checkpoint."""
+"""Fields of a checkpoint."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where and how often a fit writes a checkpoint, from which the same fit continues after an interruption.
+    """Path and interval of the checkpoints of a fit, from which the same fit resumes after an interruption.
 
-    It is one of the `callbacks` of an estimator. A fit that finds the file resumes from it, with the same result to the
-    bit; a file of other data or settings is refused. It is also written at the end of the iteration in which the
-    process receives Ctrl-C or SIGTERM. When the fit has ended, the file is removed. Where it cannot be written, as on
-    a full disk, the fit warns, continues, and tries again the next time.
+    Pass it in the `callbacks` of an estimator. If the file exists, `fit` resumes from it and returns the same result to
+    the bit; a file from other data or other parameters raises an error. The checkpoint is also written at the end of
+    the iteration in which the process receives Ctrl-C or SIGTERM. The file is removed after the fit. If it cannot be
+    written, for example because the disk is full, the fit warns, continues, and tries again at the next interval.
 
     Parameters
     ----------
     path : path
-        File of this fit and no other.
+        File of the checkpoint; no other fit may use it.
     iterations : int, optional
-        Write after so many outer iterations.
+        Interval in outer iterations.
     seconds : float or None, default=30.0
-        Write when so many seconds have passed since the last time; with `iterations`, whichever comes first.
+        Interval in seconds. With both intervals the checkpoint is written when either has passed.
 
     Examples
     --------
@@ -73,27 +73,27 @@ class Checkpoint:
             raise InputError("seconds", repr(self.seconds), "a number of at least 0, or None")
 
     def check_folder(self) -> None:
-        """Raise unless the path is that of a file in a folder that is there."""
+        """Raise InputError unless the path is that of a file in an existing folder."""
         path = Path(self.path)
         if path.is_dir() or not path.absolute().parent.is_dir():
-            raise InputError("checkpoint", repr(str(path)), "the path of a file in a folder that exists")
+            raise InputError("checkpoint", repr(str(path)), "the path of a file in an existing folder")
 
 
 @dataclass
 class Progress:
-    """How far a fit is among its starts."""
+    """Progress of a fit through its starts."""
 
-    rng: np.random.RandomState  # As it was before the starts were drawn
-    restart: int = 0  # Which start is running
-    best: Result | None = None  # The best of those before it
-    loop: dict[str, Any] | None = None  # Where the loop is, from `loop`; None at its beginning
+    rng: np.random.RandomState  # State before the starts were drawn
+    restart: int = 0  # Index of the current start
+    best: Result | None = None  # Best result of the starts before it
+    loop: dict[str, Any] | None = None  # State of the outer loop; None before its first iteration
 
 
 class Keeper:
-    """Writes the checkpoint of some fits that run one after the other, if there is one, and finds where to continue.
+    """Writes the checkpoint, if there is one, of fits that run one after the other, and resumes from it.
 
-    `fingerprint` is that of data and settings; a checkpoint with another one is refused. `on_failure` is called with
-    the error where the file cannot be written or removed, once until it can be again.
+    `fingerprint` identifies data and parameters; a checkpoint with another fingerprint raises an error. `on_failure` is
+    called with the error if the file cannot be written or removed, and not again until a write has succeeded.
     """
 
     def __init__(
@@ -114,17 +114,17 @@ class Keeper:
         self._before: dict[int, Any] = {}
 
     def finished(self, fit: int, backend: Backend) -> Result | None:
-        """Return the result of a fit that had ended before the checkpoint was written."""
+        """Return the result of a fit that was complete when the checkpoint was written, else None."""
         if self._saved is None or fit >= len(self._saved["done"]):
             return None
         self._done.append(_on_backend(self._saved["done"][fit], backend))
         return self._done[-1]
 
     def begin(self, rng: np.random.RandomState, backend: Backend) -> Progress:
-        """Return where the present fit begins: at its start, or where the checkpoint has it."""
+        """Return the progress from which the current fit starts: that of the checkpoint, or none."""
         if self._checkpoint is None:
             return Progress(rng)
-        _taken(rng)  # a generator that cannot be written is refused before any work
+        _taken(rng)  # raises before any work if the generator cannot be written
         saved, self._saved = self._saved, None
         if saved is None:
             self._position = Progress(deepcopy(rng))
@@ -132,23 +132,23 @@ class Keeper:
         best = None if saved["best"] is None else _on_backend(saved["best"], backend)
         self._position = Progress(saved["rng"], saved["restart"], best)
         drawn = deepcopy(saved["rng"])
-        if rng is not check_random_state(None):  # the user's own, which ends as if nothing had happened
+        if rng is not check_random_state(None):  # the user's generator ends in the state of an uninterrupted fit
             rng.set_state(drawn.get_state())
             drawn = rng
         return Progress(drawn, saved["restart"], best, saved["loop"])
 
     def move(self, restart: int, best: Result | None) -> None:
-        """Record which start the next iterations belong to."""
+        """Set the start to which the next iterations belong, and the best result so far."""
         if self._position is not None:
             self._position = replace(self._position, restart=restart, best=best)
 
     def end(self, result: Result) -> None:
-        """Record that the present fit has ended."""
+        """Add the result of the current fit, which is complete."""
         if self._checkpoint is not None:
             self._done.append(result)
 
     def offer(self, state: Callable[[], dict[str, Any]]) -> None:
-        """Write the checkpoint if it is due; if a signal has come, write it and then act on the signal."""
+        """Write the checkpoint if it is due or a signal was received; then raise that signal again."""
         every = self._checkpoint
         if every is None:
             return
@@ -161,7 +161,7 @@ class Keeper:
             self._install()
 
     def close(self) -> None:
-        """Remove the checkpoint, and what killed processes have left of it: all fits have ended."""
+        """Remove the checkpoint and temporary files of killed processes; called after all fits."""
         if self._checkpoint is not None:
             try:
                 remove_leftovers(self._checkpoint.path)
@@ -173,7 +173,7 @@ class Keeper:
     def listening(self) -> Iterator[None]:
         """Delay Ctrl-C and SIGTERM inside the block until the next checkpoint is written.
 
-        Only in the main thread, and only where the signal is not ignored. A second signal is handled immediately.
+        Applies only in the main thread and to signals that are not ignored. A second signal is handled immediately.
         """
         self._install()
         try:
@@ -218,21 +218,21 @@ class Keeper:
             self._raise(number)
 
     def _raise(self, number: int) -> None:
-        """Act on a signal as if it had not been delayed."""
+        """Raise a delayed signal with its original handler."""
         self._signal = None
         self._restore()
         signal.raise_signal(number)
 
 
 def _read(path: str | os.PathLike[str], fingerprint: str) -> dict[str, Any]:
-    """Return the content of a checkpoint if it is that of this fit."""
+    """Return the content of a checkpoint; raise InputError if it is not of this fit."""
     saved = read_document(path, "checkpoint", RECORDS)
     if set(saved) != _PARTS:
-        raise ModelFileError(f"{path} has other values than a checkpoint of this gwntf: remove it to start again")
+        raise ModelFileError(f"{path} is not a checkpoint of this version of gwntf: remove it to start again")
     if saved["fingerprint"] != fingerprint:
-        given = f"{os.fspath(path)!r}, which a fit of other data or settings has written"
+        given = f"{os.fspath(path)!r}, written by a fit of other data or settings"
         allowed = (
-            "one of a fit of the same data with the same parameters, backend and version of gwntf: "
+            "a checkpoint of the same data, parameters, backend and version of gwntf: "
             "use another path, or remove the file to start again"
         )
         raise InputError("checkpoint", given, allowed)
@@ -254,8 +254,8 @@ def _random_state(key: Any, pos: int, has_gauss: int, gauss: float) -> np.random
 def _taken(rng: np.random.RandomState) -> dict[str, Any]:
     state: Any = rng.get_state(legacy=False)
     if state["bit_generator"] != "MT19937":
-        given = f"a RandomState over {state['bit_generator']}"
-        raise InputError("random_state", given, "an int, None, or a RandomState over MT19937")
+        given = f"a RandomState with the bit generator {state['bit_generator']}"
+        raise InputError("random_state", given, "an int, None, or a RandomState with MT19937 for a fit with checkpoint")
     return {**state["state"], "has_gauss": state["has_gauss"], "gauss": state["gauss"]}
 
 
@@ -276,4 +276,4 @@ RECORDS: Records = {
     "Result": Record(Result, lambda result: dict(vars(result)), Result),
     "Status": Record(Status, lambda status: {"value": status.value}, Status),
 }
-"""What the solver writes into files, by name."""
+"""Classes of the solver that are written to files, by name."""

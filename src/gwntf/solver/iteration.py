@@ -1,4 +1,4 @@
-"""One iteration: from a position to the next one and its objective, recorded and replayed where a backend can."""
+"""One iteration: from a position to the next and its objective, recorded and replayed if the backend supports it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from gwntf.solver.problem import Problem
 Recorded = Callable[..., tuple[Array, ...]]
 
 DETACH_EVERY = 20
-"""Iterations after which a cluster's copies are sent again, so that a lost worker costs at most so many."""
+"""Iterations after which the states on a cluster are copied to the client, so that at most as many are recomputed when
+a worker is lost."""
 
 _DETACHED_BYTES = 2**26
-"""Bytes of states up to which that is done."""
+"""Total size of the states in bytes above which they are not copied."""
 
 
 class Steps:
-    """Iterations of a problem; shared by all of its fits, so that what one has recorded serves the next.
+    """Iterations of a problem, shared by all of its fits, which reuse the steps recorded by the first.
 
-    `size` is the size of X in the unit of the loss, against which small changes are measured.
+    `size` is the size of X in the units of the loss, the reference for `tol`.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -34,11 +35,11 @@ class Steps:
         self.penalties = self.loss.effective_penalties(problem.penalties)
         self.size = sum(float(found.sum()) for found in self.blocks.map(self.loss.sizes))
         self._recorded: dict[Any, Recorded | None] = {}
-        self._state: Any = None  # Arrays of the first fit that recorded steps write into
+        self._state: Any = None  # Arrays of the first fit, which recorded steps write into
         self._columns: Any = None
 
     def first(self, factors: Sequence[Array]) -> tuple[Position, ObjectiveTerms]:
-        """Return the position of some factors, and F there."""
+        """Return the position at given factors, and F there."""
         rows, *rest = factors
         kept = self.blocks.put([Kept(part, None, None) for part in self.data.split(rows)])
         if self.blocks.recordable:
@@ -52,7 +53,7 @@ class Steps:
         return found, self._terms(numbers)
 
     def next(self, at: Position, count: int = 0) -> tuple[Position, ObjectiveTerms]:
-        """Return the next position, and F there; `count` iterations were made before."""
+        """Return the next position, and F there; `count` is the number of iterations before."""
         replayed = self._replayed(at)
         if replayed is not None:
             return replayed
@@ -62,24 +63,24 @@ class Steps:
         return found, self._terms(numbers)
 
     def factors(self, at: Position) -> Factors:
-        """Return the factors in the scale of a result."""
+        """Return the factors in the scale in which a fit returns them."""
         return Factors(self, at)
 
     def refined(self, at: Position) -> Position | None:
-        """Return a position from which the data term is evaluated more exactly, if it can be."""
+        """Return the position with a higher effort, or None if the effort is at its maximum."""
         effort = self.loss.refined(at.effort)
         return None if effort is None else at._replace(effort=effort)
 
-    def placed(self, at: Position) -> Position:
-        """Return a position with the rows of neighbours, which follow from the others."""
+    def with_halo(self, at: Position) -> Position:
+        """Return the position with its halo rows computed."""
         return at._replace(halo=self.graph.halo(at.kept))
 
     def _advanced(self, at: Position) -> tuple[Position, Array]:
         return self._measured(self.loss.advance(self.blocks, at, self.graph, self.penalties))
 
     def _measured(self, at: Position) -> tuple[Position, Array]:
-        """Collect what a pass found; also return the numbers of which F is the sum."""
-        backend, at = self.blocks.backend, self.placed(at)
+        """Collect the results of a pass; also return the terms of F as one array."""
+        backend, at = self.blocks.backend, self.with_halo(at)
         samples, others = self.penalties.samples, self.penalties.others
         waiting = [at.sums]
         if self.graph.present:
@@ -97,7 +98,7 @@ class Steps:
         return at, backend.xp.concat([numbers, backend.numbers([found["graph"], found["penalty"]])])
 
     def _terms(self, numbers: Array) -> ObjectiveTerms:
-        """Bring the numbers to the host, all at once, and name them."""
+        """Copy the terms of F to the host, in one transfer, and name them."""
         *parts, graph, penalty = self.blocks.backend.to_numpy(numbers).tolist()
         return replace(self.loss.terms(parts, graph, self.data.ndim), penalty=penalty)
 
@@ -105,24 +106,24 @@ class Steps:
         if self.loss.state_bytes(self.data) > _DETACHED_BYTES:
             return at
         columns = None if at.columns is None else self.blocks.detached(at.columns)
-        return self.placed(at._replace(kept=self.blocks.detached(at.kept), columns=columns))
+        return self.with_halo(at._replace(kept=self.blocks.detached(at.kept), columns=columns))
 
-    # --- recorded steps: all data are one block on a device ---
+    # --- recorded steps, for data in one block on a device ---
 
     def _key(self, at: Position) -> Any:
-        """Return what a record is valid for: the effort, and where the arrays are that passes write into."""
+        """Return the key of a recorded step: the effort, and the identities of the arrays that it writes into."""
         return at.effort, *map(id, _state_arrays(at))
 
     def plain(self, at: Position) -> bool:
-        """Whether steps from here are not replayed, since there are fibers that the host must take care of."""
+        """Whether steps from this position are not replayed, because some fibers need the fallback on the host."""
         return self._recorded.get(self._key(at), self._advanced) is None
 
     def make_plain(self, at: Position) -> None:
-        """Replay no steps from here."""
+        """Disable replay for steps from this position."""
         self._recorded[self._key(at)] = None
 
     def _replayed(self, at: Position) -> tuple[Position, ObjectiveTerms] | None:
-        """Return the next position from a recorded step, or None where there is none."""
+        """Return the next position by replaying a recorded step, or None if there is none or it failed."""
         if not self.blocks.recordable:
             return None
         key, backend = self._key(at), self.blocks.backend
@@ -149,7 +150,7 @@ class Steps:
 
 
 class Factors(Sequence[Array]):
-    """Copies of the factors of a position in the scale of a result, each made when it is first used."""
+    """Copies of the factors of a position in the scale in which a fit returns them, each made on first access."""
 
     def __init__(self, steps: Steps, at: Position) -> None:
         self._blocks, self._kept = steps.blocks, at.kept
@@ -159,11 +160,11 @@ class Factors(Sequence[Array]):
     def __len__(self) -> int:
         return 1 + len(self._rest)
 
-    def __getitem__(self, place: Any) -> Any:
-        """Return one factor, or some of them."""
-        if isinstance(place, slice):
-            return [self[mode] for mode in range(*place.indices(len(self)))]
-        mode = range(len(self))[place]
+    def __getitem__(self, index: Any) -> Any:
+        """Return one factor, or a list of factors for a slice."""
+        if isinstance(index, slice):
+            return [self[mode] for mode in range(*index.indices(len(self)))]
+        mode = range(len(self))[index]
         if mode not in self._copies:
             factor = self._rest[mode - 1] if mode else self._blocks.rows(self._kept)
             scale = None if mode else self._scale
@@ -173,13 +174,13 @@ class Factors(Sequence[Array]):
 
 
 def _state_arrays(at: Position) -> list[Array]:
-    """Arrays that a pass writes into."""
+    """Return the arrays that a pass writes into."""
     states = [part.state for part in at.kept] + list(at.columns or ())
     return [array for state in states if state is not None for array in state.arrays]
 
 
 def _arrays(at: Position) -> list[Array]:
-    """All arrays that change from a position to the next, of one block."""
+    """Return all arrays of a position with one block that change in a step."""
     kept = at.kept[0]
     own = [] if kept.own is None else [kept.own]
     sums: list[Array] = []
@@ -188,7 +189,7 @@ def _arrays(at: Position) -> list[Array]:
 
 
 def _with_arrays(at: Position, arrays: Iterator[Array]) -> Position:
-    """Return a position with other arrays, in the order of `_arrays`."""
+    """Return the position with its arrays replaced, in the order of `_arrays`."""
     kept = at.kept[0]
     rows = next(arrays)
     own = None if kept.own is None else next(arrays)

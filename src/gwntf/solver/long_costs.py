@@ -1,4 +1,4 @@
-"""How many clusters a near-far cost needs, found by transporting a small part of the data both ways."""
+"""Near-far costs, with the number of clusters chosen by the measured error on a subset of the data."""
 
 import logging
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ _FIRST, _SUBSET, _COLUMNS, _SCALINGS = 48, 512, 64, 10
 def resolve_long_costs(
     specs: Sequence[CostSpec], tensor: DataTensor, relaxation: Relaxation, tol: float
 ) -> tuple[Cost | None, ...]:
-    """Turn checked specifications into costs, as `resolve_costs` does, but near-far ones along long modes.
+    """Compute the costs of checked specifications like `resolve_costs`, but with near-far costs along long modes.
 
-    These are for costs between slices of the data, with nothing missing (else pairs are compared on what both have,
-    which has no centres) and a tolerance above zero. Slices of a sparse tensor are compared pair by pair, and so are
-    slices of a chunked one along other modes than the samples.
+    Near-far costs are used for costs between slices of the data, without missing entries (otherwise pairs are compared
+    on the entries observed in both, which defines no centres) and with a tolerance above zero. For sparse tensors, and
+    for chunked tensors along other modes than the samples, all pairs are compared.
     """
     costs = []
     for mode, spec in enumerate(specs):
@@ -41,7 +41,10 @@ def resolve_long_costs(
 
 
 def _points(tensor: DataTensor, mode: int, metric: str) -> Points | None:
-    """Return the slices along a long mode as points; None where all pairs are compared, if they are not too many."""
+    """Return the slices along a long mode as points, or None if all pairs are to be compared.
+
+    Raise InputError if there are too many pairs.
+    """
     block = tensor.dense_block
     if block is not None:
         return Points.of_rows(unfold(block.host.values, mode), metric)
@@ -49,15 +52,15 @@ def _points(tensor: DataTensor, mode: int, metric: str) -> Points | None:
         return Points(sample_features(tensor, metric, tensor.dtype)[0], metric, tensor.samples)
     if tensor.shape[mode] > PAIRS_LIMIT:
         given = f"{metric!r} between {tensor.shape[mode]} slices of a {'sparse' if tensor.sparse else 'chunked'} tensor"
-        allowed = "None, 'grid', 'grid2' or a matrix of your own, or kernel_tol=0 to compare all pairs"
+        allowed = "None, 'grid', 'grid2' or a cost matrix, or kernel_tol=0 to compare all pairs"
         raise InputError(f"costs[{mode}]", given, allowed)
     return None
 
 
 def near_far_cost(points: Points, relaxation: Relaxation, tol: float) -> NearFarCost | None:
-    """Build a near-far cost; None if all pairs are cheaper than the clusters it takes.
+    """Build a near-far cost, or return None if it would need so many clusters that all pairs are cheaper.
 
-    The relative error of the model marginal, in norm, is at most `tol`; it is measured at the given relaxation.
+    The relative error of the model marginal, in norm, is at most `tol`; it is measured with the given relaxation.
     """
     near = near_pairs(points, N_NEAR)
     n_clusters = _FIRST
@@ -72,9 +75,9 @@ def near_far_cost(points: Points, relaxation: Relaxation, tol: float) -> NearFar
 
 
 def measure_error(cost: NearFarCost, points: Points, relaxation: Relaxation) -> float:
-    """Relative error of Psi on a seeded part of the data, transported to a coarse model of itself.
+    """Return the relative error of Psi on a seeded subset of the data, transported to a coarse model of it.
 
-    The model is half the mean of a sample's cluster and half the mean of all, between a good and a bad one.
+    The model is half the mean of a sample's cluster and half the mean of all samples, between a good and a bad fit.
     """
     rng = np.random.default_rng(0)
     subset = np.sort(rng.permutation(cost.size)[:_SUBSET])

@@ -1,4 +1,4 @@
-"""The outer loop, from every start: the data term at the present factors, the factors from it, until F settles."""
+"""The outer loop: from every start, iterate until F converges."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from gwntf.solver.start import INITS, start_factors
 _log = logging.getLogger(__name__)
 
 _SLOW = 1e-3
-"""Relative fall of F at which the data term is evaluated more exactly, where it can be."""
+"""Relative decrease of F at or below which the effort of the data term is raised."""
 
 
 def solve_each(
@@ -32,10 +32,10 @@ def solve_each(
     callbacks: Sequence[Callback] = (),
     keeper: Keeper | None = None,
 ) -> Iterator[Result]:
-    """Minimise F for every way to start, from `n_init` starts each, and give the result with the lowest objective.
+    """Minimise F for every item of `inits`, from `n_init` starts each, and yield the best result of each.
 
-    Kernels and graph are built once, and what a backend has recorded serves all fits. A keeper writes checkpoints, and
-    has the results and the position from the last one.
+    Kernels and graph are built once, and steps recorded by a backend are shared by all fits. The keeper writes
+    checkpoints and provides the results and the position of the last one.
     """
     data, backend = problem.data, problem.data.backend
     keeper = keeper or Keeper()
@@ -61,7 +61,7 @@ def _best(
     keeper: Keeper,
     at: Progress,
 ) -> Result:
-    """Minimise F from each start, beginning at a position, and return the result with the lowest objective."""
+    """Minimise F from each start, resuming at `at`, and return the result with the lowest objective."""
     best, saved = at.best, at.loop
     for restart in range(at.restart, len(starts)):
         keeper.move(restart, best)
@@ -72,7 +72,7 @@ def _best(
         if result.status is Status.STOPPED:
             break
     if best is None:
-        raise RuntimeError("there was no start")
+        raise RuntimeError("no starts")
     return best
 
 
@@ -80,7 +80,7 @@ def _check_init(init: object, n_init: int) -> None:
     if isinstance(init, str) and init not in INITS:
         raise InputError("init", repr(init), f"one of {', '.join(map(repr, INITS))} or a list of factors")
     if n_init > 1 and not (isinstance(init, str) and init == "random"):
-        raise InputError("n_init", repr(n_init), "1 unless init='random': other starts are all the same")
+        raise InputError("n_init", repr(n_init), "1 unless init='random'")
 
 
 def run(
@@ -92,14 +92,14 @@ def run(
     keeper: Keeper,
     saved: Mapping[str, Any] | None,
 ) -> Result:
-    """Minimise F from the given factors, or from where a checkpoint had the loop."""
+    """Minimise F from the given factors, or from the saved state of a checkpoint."""
     with steps.blocks.backend.quiet():
         if saved is not None:
             at, terms, curve = from_file(steps, saved["position"]), saved["terms"], saved["curve"].tolist()
         else:
             at, terms = steps.first(factors)
             if terms.broken:
-                allowed = "factors whose model is positive wherever X is, and data whose squares the number type holds"
+                allowed = "factors whose model is positive wherever X is, and data whose squares do not overflow"
                 raise InputError("init", f"a start at which the objective is {terms.total}", allowed)
             curve = [terms.total]
         while True:
@@ -117,8 +117,8 @@ def run(
             iteration = len(curve) - 1
             _log.debug("restart %d, iteration %d: F = %.10g", restart, iteration, terms.total)
             if callbacks:
-                news = Iteration(restart, iteration, terms.total, terms, steps.factors(at))
-                stops = [callback(news) for callback in callbacks]  # all of them are called
+                report = Iteration(restart, iteration, terms.total, terms, steps.factors(at))
+                stops = [callback(report) for callback in callbacks]  # call all of them, also after a true value
                 if any(stops):
                     status = Status.STOPPED
                     break
@@ -128,19 +128,19 @@ def run(
 
 
 def _state(steps: Steps, at: Position, terms: ObjectiveTerms, curve: Sequence[float]) -> dict[str, Any]:
-    """Return the state of the loop, for a file."""
+    """Return the state of the loop for a checkpoint."""
     return {"position": to_file(steps, at), "terms": terms, "curve": np.array(curve)}
 
 
 def evaluate(problem: Problem, factors: Sequence[FloatArray]) -> ObjectiveTerms:
-    """F at given factors, term by term."""
+    """Return the terms of F at given factors."""
     backend = problem.data.backend
-    placed = [backend.asarray(factor, problem.data.dtype) for factor in factors]
-    return Steps(problem).first(placed)[1]
+    arrays = [backend.asarray(factor, problem.data.dtype) for factor in factors]
+    return Steps(problem).first(arrays)[1]
 
 
 def _finer(steps: Steps, at: Position, curve: Sequence[float], stopping: Stopping) -> Position | None:
-    """Return a position from which the data term is evaluated more exactly, where F has become slow and it can be."""
+    """Return the position with a higher effort if F decreases slowly, or None."""
     slow = Stopping(tol=max(stopping.tol, _SLOW))
     if len(curve) < 2 or slow.moving(curve[-2], curve[-1], steps.size):
         return None
@@ -148,7 +148,7 @@ def _finer(steps: Steps, at: Position, curve: Sequence[float], stopping: Stoppin
 
 
 def _status(curve: Sequence[float], size: float, stopping: Stopping, *, refined: bool) -> Status | None:
-    """Why the last iteration was the last one, if it was."""
+    """Return why the loop stops, or None if it continues."""
     if len(curve) > 1 and stopping.tol > 0 and not refined and not stopping.moving(curve[-2], curve[-1], size):
         return Status.ROSE if stopping.moving(curve[-1], curve[-2], size) else Status.CONVERGED
     return Status.MAX_ITER if len(curve) > stopping.max_iter else None

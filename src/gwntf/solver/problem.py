@@ -1,4 +1,4 @@
-"""A factorization problem, when to stop, and what a fit returns."""
+"""A factorization problem, the stopping rule, and the result of a fit."""
 
 import math
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from gwntf.losses import NO_PENALTIES, Loss, ObjectiveTerms, Penalties
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be minimised: F(A) of `docs/mathematics.md`, without the rank."""
+    """The objective F(A) of `docs/mathematics.md`, without the rank."""
 
     data: DataTensor  # X, samples first
     loss: Loss  # The data term
     graph: csr_array | None = None  # V on the samples
     graph_reg: float = 0.0  # mu
-    penalties: Penalties = NO_PENALTIES  # L1 and L2, on the factors
+    penalties: Penalties = NO_PENALTIES  # L1 and L2 penalties on the factors
 
     def __post_init__(self) -> None:
         if not 0 <= self.graph_reg < math.inf:
@@ -29,30 +29,30 @@ class Problem:
 
 @dataclass(frozen=True)
 class Stopping:
-    """When iterations end: the same rule for fits, new samples and batches."""
+    """Stopping rule of fits, new samples and batches."""
 
-    max_iter: int = 100  # Iterations at most
-    # Stop when F falls by at most ``tol * max(|F|, size of X)``, where the size is sum(X) for transport and KL, and
+    max_iter: int = 100  # Maximum number of iterations
+    # Stop when F decreases by at most ``tol * max(|F|, size of X)``, where the size is sum(X) for transport and KL, and
     # 1/2 |X|^2 for least squares; zero never stops early
     tol: float = 1e-4
 
     def moving(self, before: Any, after: Any, size: Any) -> Any:
-        """Whether F, a number or an array of them, fell by more than that."""
+        """Whether F, a number or an array, decreased by more than the tolerance."""
         fall = before - after
         return (fall > self.tol * abs(after)) & (fall > self.tol * size)
 
 
 @dataclass(frozen=True)
 class Result:
-    """Factors and the way to them."""
+    """Factors, objective values and status of a fit."""
 
-    # List of (I_n, R) array of the backend: Samples first. Under the Wasserstein loss the columns of all others sum
-    # to one (except with update="paper"), under the least-squares loss they have Euclidean length one.
+    # List of (I_n, R) arrays of the backend, samples first. Under the Wasserstein loss the columns of all others sum
+    # to one, under the least-squares loss they have Euclidean length one.
     factors: list[Array]
-    # (n_iter + 1,) array: F after k outer iterations at the plans of those factors; k = 0 is the start. The least-
-    # squares loss scales columns once more at the very end, after the last value; this changes the penalties.
+    # (n_iter + 1,) array: F after k outer iterations, at the plans of these factors; k = 0 is the start. The least-
+    # squares loss scales columns once more after the last value, which changes the penalties.
     objective_curve: FloatArray
-    terms: ObjectiveTerms  # The last value, term by term
+    terms: ObjectiveTerms  # Terms of the last value
     status: Status  # Why the loop stopped
 
     @property
@@ -62,5 +62,5 @@ class Result:
 
     @property
     def n_iter(self) -> int:
-        """Outer iterations done."""
+        """Number of outer iterations."""
         return len(self.objective_curve) - 1

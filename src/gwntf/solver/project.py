@@ -1,4 +1,4 @@
-"""New samples: their embedding with the other factors fixed, alone or tied to training samples."""
+"""Embedding of new samples with the other factors fixed, with or without edges to training samples."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from gwntf.solver.problem import Stopping
 _BATCH_ENTRIES = 2**22
 
 _FAR = 10
-"""How many times `tol` the objective of a sample falls in the last step that counts as far from converged."""
+"""A sample is far from converged if its objective decreases by more than this multiple of `tol` in the last step."""
 
 
 def project(
@@ -25,12 +25,12 @@ def project(
     ties: Ties | None = None,
     penalty: Penalty = NO_PENALTY,
 ) -> tuple[Array, int]:
-    """Minimise the data term and both penalties over the sample factor; count samples far from converged.
+    """Minimise the data term and both penalties over the sample factor; also count samples far from converged.
 
-    `ties` are to training samples, `penalty` is that on the sample factor of the fit.
+    `ties` are edges to training samples, `penalty` is that on the sample factor of the fit.
 
-    Nothing ties one new sample to another, so each is a problem of its own: it has its own stop, and its answer
-    does not depend on the samples beside it. Samples are taken in batches to bound the memory.
+    New samples are not coupled: each is a separate problem with its own stopping, and its embedding does not depend on
+    the other samples. Samples are processed in batches to bound the memory.
     """
     backend = data.backend
     own = loss.for_new_samples().prepared(data)
@@ -44,12 +44,12 @@ def project(
 def project_block(
     block: Block, ties: Ties | None, loss: Loss, rest: Sequence[Array], stopping: Stopping, penalty: Penalty
 ) -> tuple[Array, int]:
-    """Embed the samples of a block, in batches, where it is."""
+    """Embed the samples of a block in batches, where the block is stored."""
     backend, parts = block.backend, []
-    placed = [backend.asarray(factor) for factor in rest]
+    factors = [backend.asarray(factor) for factor in rest]
     for batch in block.batches(max(_BATCH_ENTRIES, backend.block_entries)):
         tied = None if ties is None else ties.of(batch).place(backend, block.dtype)
-        parts.append(_project_batch(block.select(batch), loss, placed, stopping, tied, penalty))
+        parts.append(_project_batch(block.select(batch), loss, factors, stopping, tied, penalty))
     return backend.xp.concat([part for part, _ in parts]), sum(left for _, left in parts)
 
 
@@ -86,7 +86,7 @@ def _project_batch(
 
 
 def _start(block: Block, rest: Sequence[Array]) -> Array:
-    """Return the same weight for every component of a sample, with the mass of the sample in all."""
+    """Return equal weights for all components of a sample, whose model has the mass of the sample."""
     xp = block.backend.xp
     weight = reduce(mul, (xp.sum(factor, axis=0, dtype=xp.float64) for factor in rest))
     share = weight.shape[0] * xp.where(weight > 0, weight, xp.ones_like(weight))

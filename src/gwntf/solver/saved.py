@@ -1,4 +1,4 @@
-"""Positions in files, joined over all blocks, so that a fit may continue with other blocks."""
+"""Positions in checkpoints, concatenated over all blocks, so that a fit can resume with other blocks."""
 
 from collections.abc import Mapping
 from operator import methodcaller
@@ -16,7 +16,7 @@ from gwntf.solver.iteration import Steps
 
 
 def to_file(steps: Steps, at: Position) -> dict[str, Any]:
-    """Return all that the next step depends on."""
+    """Return everything that the next step depends on, as arrays on the host."""
     blocks = steps.blocks
     kept = [Kept(*part) for part in blocks.take(at.kept)]
     columns = None if at.columns is None else blocks.take(at.columns)
@@ -34,7 +34,7 @@ def to_file(steps: Steps, at: Position) -> dict[str, Any]:
 
 
 def from_file(steps: Steps, saved: Mapping[str, Any]) -> Position:
-    """Return the position that `to_file` has written, in the blocks of these data."""
+    """Return the position written by `to_file`, split into the blocks of these data."""
     blocks, split = steps.blocks, steps.data.split
     host = get_backend("numpy")
     none = [None] * len(blocks.slices)
@@ -49,19 +49,19 @@ def from_file(steps: Steps, saved: Mapping[str, Any]) -> Position:
     backend = blocks.backend
     at = Position(
         blocks.put(kept),
-        [placed(backend, factor) for factor in saved["rest"]],
-        _nested({name: placed(backend, value) for name, value in saved["sums"]}),
+        [to_backend(backend, factor) for factor in saved["rest"]],
+        _nested({name: to_backend(backend, value) for name, value in saved["sums"]}),
         columns,
-        tuple(placed(backend, array) for array in saved["carried"]),
+        tuple(to_backend(backend, array) for array in saved["carried"]),
         int(saved["effort"]),
     )
     if saved["plain"]:
         steps.make_plain(at)
-    return steps.placed(at)
+    return steps.with_halo(at)
 
 
-def placed(backend: Backend, values: NDArray[Any]) -> Array:
-    """Bring an array from a file to the backend; a matrix that was laid out in columns is so again."""
+def to_backend(backend: Backend, values: NDArray[Any]) -> Array:
+    """Copy an array to the backend, keeping the memory order of a matrix."""
     if values.ndim == 2 and values.flags.f_contiguous and not values.flags.c_contiguous:
         return backend.asarray(values.T).T
     return backend.asarray(values)
@@ -72,7 +72,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _flat(sums: Sums) -> dict[str, Any]:
-    """Name arrays by the way to them."""
+    """Flatten nested sums into a dict with keys such as "product/1"."""
     flat: dict[str, Any] = {}
     for name, value in sums.items():
         inner = {f"{name}/{key}": part for key, part in value.items()} if isinstance(value, Sums) else {name: value}

@@ -1,4 +1,4 @@
-"""Starting factors, drawn in NumPy so that every backend starts from the same ones."""
+"""Initial factors, computed in NumPy so that every backend starts from the same ones."""
 
 import math
 
@@ -14,7 +14,7 @@ _FLOOR = 1e-2
 _POWER_STEPS = 30
 
 _EXTRA = 10
-"""Random directions beyond the singular pairs that are wanted."""
+"""Random directions in addition to the requested singular pairs."""
 
 
 def start_factors(tensor: DataTensor, rank: int, init: object, rng: np.random.RandomState) -> list[FloatArray]:
@@ -27,7 +27,7 @@ def start_factors(tensor: DataTensor, rank: int, init: object, rng: np.random.Ra
 
 
 def with_mass_of(tensor: DataTensor, factors: list[FloatArray]) -> list[FloatArray]:
-    """Bring factors to the simplex, and their model to the mass of the data over the observed entries."""
+    """Scale factors to the simplex, and their model to the mass of the data over the observed entries."""
     samples, *rest = to_simplex(factors)
     observed = samples
     if not tensor.complete:
@@ -36,16 +36,17 @@ def with_mass_of(tensor: DataTensor, factors: list[FloatArray]) -> list[FloatArr
 
 
 def random_factors(shape: tuple[int, ...], rank: int, rng: np.random.RandomState) -> list[FloatArray]:
-    """Uniform entries, kept away from zero."""
+    """Return factors with uniform random entries, bounded away from zero."""
     return [rng.random_sample((size, rank)) + 1e-3 for size in shape]
 
 
 def nndsvd_factors(tensor: DataTensor, rank: int, rng: np.random.RandomState) -> list[FloatArray]:
-    """Start from the SVD of the sample unfolding.
+    """Return initial factors from the SVD of the sample unfolding.
 
-    Each singular pair keeps its heavier sign; the feature side is folded and replaced by its best nonnegative
-    rank-one tensor. Zeros are filled with a hundredth of the column's mean, and components beyond the rank of
-    the unfolding are random, with the average mass of the others. One thread: several would round otherwise.
+    Of each singular pair the sign with the larger norm is kept; the feature side is folded and replaced by its best
+    nonnegative rank-one approximation. Zeros are replaced by a hundredth of the column's mean, and components beyond
+    the rank of the unfolding are random, with the average mass of the others. Runs on one thread, since the rounding
+    depends on the number of threads.
     """
     shape = tensor.shape
     unfolded = shape[0], math.prod(shape[1:])
@@ -68,10 +69,10 @@ def nndsvd_factors(tensor: DataTensor, rank: int, rng: np.random.RandomState) ->
 def leading_pairs(
     tensor: DataTensor, shape: tuple[int, int], count: int, rng: np.random.RandomState
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Leading singular vectors (left ones as columns, right ones as rows) and values of X_(1), which has that shape.
+    """Return the leading left singular vectors (columns), values and right vectors (rows) of X_(1), of this shape.
 
-    Subspace iteration from random directions (N. Halko, P. G. Martinsson and J. A. Tropp, *Finding structure with
-    randomness*, SIAM Review 53, 2011, algorithms 4.4 and 5.1), starting on the shorter side.
+    Computed by subspace iteration from random directions (N. Halko, P. G. Martinsson and J. A. Tropp, *Finding
+    structure with randomness*, SIAM Review 53, 2011, algorithms 4.4 and 5.1), starting on the shorter side.
     """
     forth, back = tensor.times, tensor.transposed_times
     wide = shape[0] < shape[1]
@@ -89,13 +90,13 @@ def leading_pairs(
 
 
 def _heavier_sign(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return positive or negative parts of a singular pair, whichever carries more, as NNDSVD does."""
+    """Return the positive or the negative parts of a singular pair, whichever have the larger norm, as in NNDSVD."""
     pairs = [(np.maximum(s * left, 0), np.maximum(s * right, 0)) for s in (1, -1)]
     return max(pairs, key=lambda pair: np.linalg.norm(pair[0]) * np.linalg.norm(pair[1]))
 
 
 def _rank_one(tensor: FloatArray) -> tuple[list[FloatArray], float]:
-    """Best nonnegative rank-one approximation by alternating power steps: unit vectors and their weight."""
+    """Return the best nonnegative rank-one approximation, by the alternating power method: unit vectors and weight."""
     axes = range(tensor.ndim)
     vectors = [np.sqrt((tensor**2).sum(axis=tuple(a for a in axes if a != axis))) for axis in axes]
     vectors = [vector / np.linalg.norm(vector) for vector in vectors]
