@@ -164,12 +164,12 @@ def test_plans_equal_those_of_pot(rng):
 
 
 @pytest.mark.parametrize("reg", [0.05, 1e-4])
-def test_mean_places_are_those_of_the_literal_plans(reg, rng):
+def test_mean_positions_are_those_of_the_literal_plans(reg, rng):
     x, y, cost, _ = relaxed_problem(rng)
     distance = Distance(reg, 0.7, 2.0, max_iter=200, tol=0.0)
     plans = distance.plans(x, y, cost)
     places = np.array([0.0, 1, 2, 5, 6, 8, 9])
-    found = plans.mean_places(places)
+    found = plans.mean_positions(places)
     for m in range(4):
         for i in range(7):
             row = [
@@ -192,7 +192,7 @@ def test_plans_of_a_separable_cost_are_those_of_its_matrix(rng):
     found, dense = (distance.plans(x, y, given) for given in (cost, cost.to_matrix()))
     np.testing.assert_allclose(found.total(), dense.total(), rtol=1e-9)
     places = np.arange(12.0) % 4
-    np.testing.assert_allclose(found.mean_places(places), dense.mean_places(places), rtol=1e-9)
+    np.testing.assert_allclose(found.mean_positions(places), dense.mean_positions(places), rtol=1e-9)
 
 
 def test_places_too_far_from_each_other_keep_their_mass_without_a_warning():
@@ -216,7 +216,7 @@ def test_too_few_scalings_are_told():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: wasserstein_distance([1, 0], [1, 1]), "y: got a column 0 of mass 2, against 1"),
+        (lambda: wasserstein_distance([1, 0], [1, 1]), "y: got mass 2 in column 0, against 1"),
         (lambda: wasserstein_distance([[1]], [1]), "x: got 2 dimension"),
         (lambda: wasserstein_distance([1, 2], [3]), "y: got length 1"),
         (lambda: wasserstein_distance([1, -2], [3, 1]), r"x: got 1 negative entry \(smallest -2\)"),

@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter
 from scipy.sparse import csr_array
 
 from gwntf import GWNTF, KNNGraph, TensorClustering
-from gwntf.clustering.graph_cut import _clear_winner, choose_graph, modularity
+from gwntf.clustering.graph_cut import _best_metric, choose_graph, modularity
 from gwntf.data import DataTensor
 from gwntf.datasets import load_digits_tensor
 from gwntf.experiments import find_table, load_table
@@ -43,7 +43,7 @@ def test_modularity_is_that_of_literal_loops(rng):
     ],
 )
 def test_the_first_is_kept_unless_another_is_clearly_better(values, winner):
-    assert _clear_winner(values, {"a": 0.0, "b": 0.02, "c": 0.05}) == winner
+    assert _best_metric(values, {"a": 0.0, "b": 0.02, "c": 0.05}) == winner
 
 
 def test_images_under_changing_light_are_compared_by_their_finest_edges(rng):

@@ -1,7 +1,6 @@
-"""From an embedding or a graph to clusters: labels, cuts of the graph, and the choice of its metric.
+"""Cluster labels from embeddings and graphs, and the choice of a graph metric.
 
-May import `geometry` and everything below it. Pure functions: start with `labels`, from embeddings; `graph_cut` is for
-graphs.
+May import `geometry` and everything below it. Start with `labels`, for embeddings; `graph_cut` is for graphs.
 """
 
 from gwntf.clustering.graph_cut import choose_graph, clearest, cut, modularity, start_from_cut

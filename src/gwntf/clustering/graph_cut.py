@@ -1,9 +1,9 @@
-"""Cutting a graph into clusters, initial factors from a cut, and choosing a graph metric without labels.
+"""Spectral clustering of a graph, initial factors from its labels, and the choice of a graph metric.
 
-For the choice each candidate's graph is cut into clusters; the modularity of the cut measures how clearly the graph
-falls into them. It cannot separate metrics whose modularities are close, so the first candidate is kept unless another
-one is better by a clear margin. For images the first is the orientation of their edges; for samples with one axis it is
-the cosine, because the order of their entries may mean nothing.
+To choose the metric, the graph of each candidate is clustered, and candidates are compared by the modularity of the
+labels. Modularity cannot separate metrics with close values, so the first candidate is kept unless another one is
+better by a margin. The first candidate is the orientation of edges for images, and the cosine for samples with one
+axis, because the order of their entries may have no meaning.
 """
 
 import logging
@@ -31,13 +31,17 @@ _SWEEPS = 100
 
 IMAGES = {"orientation": 0.0, "orientation-coarse": 0.005, "orientation-fine": 0.005, "cosine": 0.02}
 ROWS = {"cosine": 0.0, "gradient": 0.02, "wasserstein": 0.02}
-"""Candidates for samples with two axes or more, and with one: by how much each has to lead the first."""
+"""Candidate metrics for samples with two or more axes (images) and with one (rows), and the margins by which their
+modularity must exceed that of the first."""
 
 _SEEDS, _DEVIATIONS = 3, 3.0
 
 
 def cut(graph: csr_array, n_clusters: int, random_state: Any) -> Labels:
-    """Label the vertices by spectral clustering, on one thread: several would round otherwise."""
+    """Label the vertices by spectral clustering.
+
+    Runs on one thread, since the rounding depends on the number of threads.
+    """
     size = graph.shape[0]
     if n_clusters >= size:
         return np.arange(size)
@@ -52,7 +56,7 @@ def cut(graph: csr_array, n_clusters: int, random_state: Any) -> Labels:
 
 
 def modularity(graph: csr_array, labels: Labels) -> float:
-    """sum_c (w_cc / w - (d_c / w)^2): weight inside the clusters beyond what their degrees alone would give."""
+    """Return the modularity sum_c (w_cc / w - (d_c / w)^2) of the labels."""
     total = float(graph.sum())
     if total == 0:
         return 0.0
@@ -63,16 +67,16 @@ def modularity(graph: csr_array, labels: Labels) -> float:
 
 
 def clearest(graph: csr_array, labels: Labels, n_clusters: int, random_state: Any) -> Labels:
-    """Refine given labels and those of the graph's own cut, and return the more modular ones."""
+    """Refine the given labels and those of a spectral clustering; return those with the higher modularity."""
     found = [refine(graph, labels), refine(graph, cut(graph, n_clusters, random_state))]
     return max(found, key=lambda refined: modularity(graph, refined))
 
 
 def refine(graph: csr_array, labels: Labels) -> Labels:
-    """Move single samples to clusters of their neighbours for as long as that raises the modularity.
+    """Move single samples to clusters of their neighbours while that raises the modularity.
 
-    A move of sample i to cluster c is worth w_ic - d_i d_c / w, where w_ic is the weight of its edges into c and d_c
-    the degrees of the others in c. The last sample of a cluster stays, so no cluster is lost.
+    The gain of sample i in cluster c is w_ic - d_i d_c / w, where w_ic is the weight of its edges into c and d_c the
+    sum of the degrees of the other samples in c. The last sample of a cluster is never moved, so no cluster vanishes.
     """
     labels = labels.copy()
     degree = np.asarray(graph.sum(axis=1)).ravel()
@@ -98,23 +102,23 @@ def refine(graph: csr_array, labels: Labels) -> Labels:
 
 
 def _best_cluster(graph: csr_array, labels: Labels, sample: int, expected: FloatArray) -> int:
-    """Return the cluster worth most to a sample: its own unless another is worth clearly more."""
+    """Return the cluster with the largest gain for a sample; its own unless another gain is larger beyond rounding."""
     edges = slice(graph.indptr[sample], graph.indptr[sample + 1])
     near = labels[graph.indices[edges]]
-    worth = np.bincount(near, graph.data[edges], len(expected)) - expected
+    gain = np.bincount(near, graph.data[edges], len(expected)) - expected
     own = int(labels[sample])
     reached = np.unique(near)
     if not len(reached):
         return own
-    best = int(reached[worth[reached].argmax()])
-    return best if worth[best] > worth[own] + 1e-12 * graph.data[edges].sum() else own
+    best = int(reached[gain[reached].argmax()])
+    return best if gain[best] > gain[own] + 1e-12 * graph.data[edges].sum() else own
 
 
 def start_from_cut(labels: Labels, shape: tuple[int, ...], rank: int, rng: np.random.RandomState) -> list[FloatArray]:
-    """Random factors whose components are assigned to the clusters in turn.
+    """Return random initial factors whose components are assigned to the clusters in turn.
 
-    A sample has full weight in the components of its cluster and a twentieth of it in all others, which the
-    data may raise again.
+    A sample has full weight in the components of its cluster and a twentieth of it in all others, so that the updates
+    can still increase these.
     """
     others = [rng.random_sample((size, rank)) + 1e-3 for size in shape[1:]]
     clusters = min(int(labels.max()) + 1, rank)
@@ -126,9 +130,9 @@ def start_from_cut(labels: Labels, shape: tuple[int, ...], rank: int, rng: np.ra
 def choose_graph(
     tensor: DataTensor, n_neighbors: int, weight: str, n_clusters: int, random_state: Any
 ) -> tuple[str, csr_array, dict[str, float]]:
-    """Return the metric of the clearest graph, that graph, and the modularity of every candidate.
+    """Return the chosen metric, its graph, and the modularity of every candidate.
 
-    Where entries are missing, or the data are sparse, only the cosine can be measured.
+    For sparse data and data with missing entries the cosine is the only candidate.
     """
     leads = {"cosine": 0.0}
     if tensor.complete and not tensor.sparse:
@@ -139,19 +143,19 @@ def choose_graph(
     values = {
         name: [modularity(graph, cut(graph, n_clusters, seed)) for seed in seeds] for name, graph in graphs.items()
     }
-    clarity = {name: float(np.mean(found)) for name, found in values.items()}
-    name = _clear_winner(values, leads)
-    _log.info("graph metric %s; modularity %s", name, clarity)
-    return name, graphs[name], clarity
+    means = {name: float(np.mean(found)) for name, found in values.items()}
+    name = _best_metric(values, leads)
+    _log.info("graph metric %s; modularity %s", name, means)
+    return name, graphs[name], means
 
 
-def _clear_winner(values: Mapping[str, list[float]], leads: Mapping[str, float]) -> str:
-    """Return the best of the first name and those that beat it by their lead and by three deviations."""
+def _best_metric(values: Mapping[str, list[float]], leads: Mapping[str, float]) -> str:
+    """Return the best of the first metric and those that exceed it by their margin and three standard deviations."""
     first, *others = values
-    clear = [first]
+    eligible = [first]
     for name in others:
         ahead = np.mean(values[name]) - np.mean(values[first])
         noise = _DEVIATIONS * float(np.hypot(np.std(values[name]), np.std(values[first])))
         if ahead > max(leads[name], noise):
-            clear.append(name)
-    return max(clear, key=lambda name: float(np.mean(values[name])))
+            eligible.append(name)
+    return max(eligible, key=lambda name: float(np.mean(values[name])))

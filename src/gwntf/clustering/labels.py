@@ -1,4 +1,4 @@
-"""From an embedding to cluster labels."""
+"""Cluster labels from an embedding."""
 
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ ASSIGN_LABELS = ("kmeans", "discretize", "cluster_qr")
 
 
 def check_clusters(n_clusters: int, n_samples: int, n_components: int, how: str) -> None:
-    """Check the number of clusters."""
+    """Check the number of clusters against the numbers of samples and components."""
     if n_clusters > n_samples:
         raise InputError("n_clusters", str(n_clusters), f"at most the number of samples, {n_samples}")
     if how != "kmeans" and n_clusters > n_components:
@@ -30,9 +30,9 @@ def assign(
 ) -> NDArray[np.int_]:
     """Label the rows of an embedding.
 
-    "kmeans" takes them as they are (the paper's labelling). "discretize" and "cluster_qr" normalise the
-    rows, take the leading left singular vectors and rotate them to labels, which is better with many
-    clusters. One thread: several would add up in whichever order they end.
+    "kmeans" clusters the rows as in the paper. "discretize" and "cluster_qr" normalise the rows, compute the leading
+    left singular vectors and rotate them to labels, which is better with many clusters. Runs on one thread, since the
+    rounding depends on the number of threads.
     """
     with threadpool_limits(1):
         if how == "kmeans":
@@ -48,14 +48,14 @@ def assign(
 
 
 def _near_one(rows: FloatArray) -> FloatArray:
-    """Divide by the power of two that brings the largest entry near one: exact, and squares stay in range."""
+    """Divide by the power of two that brings the largest entry near one, to prevent overflow of squares."""
     _, exponent = np.frexp(rows.max())
     scaled: FloatArray = np.ldexp(rows, -exponent)
     return scaled
 
 
 def nearest_label(embedding: FloatArray, rows: FloatArray, labels: NDArray[np.int_]) -> NDArray[np.int_]:
-    """Give every embedded sample the label of the row whose direction is nearest to its own."""
+    """Return for every embedded sample the label of the row with the nearest direction."""
     new, known = (normalize(near_one(part.astype(np.float64))) for part in (embedding, rows))
     _, nearest = nearest_of(new, known, 1)
     found: NDArray[np.int_] = labels[nearest[:, 0]]

@@ -1,7 +1,7 @@
 """The paper's Wasserstein distances as plain functions of arrays.
 
-May import `solver` and everything below it. Start with `functions` (Eq. 2 and 3, Definitions 1 and 2, the objective);
-`columns` is what they are based on.
+May import `solver` and everything below it. Start with `functions` (equations 2 and 3, definitions 1 and 2, the
+objective), which use the distances between columns of `columns`.
 """
 
 from gwntf.distances.columns import Distance

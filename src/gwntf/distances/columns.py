@@ -1,4 +1,4 @@
-"""Transport between matching columns of two matrices, on which every distance here is based, and its plans."""
+"""Transport distances and plans between matching columns of two matrices."""
 
 import math
 import warnings
@@ -25,7 +25,7 @@ class Plans:
     scaled: Scaled  # log U, log V and the marginals Phi = T1 and Psi = T'1
 
     def total(self) -> FloatArray:
-        """Sum of the plans of all columns, (I, I): rows are entries of the data, columns entries of the model."""
+        """Return the sum of the plans of all columns, (I, I): rows are data entries, columns model entries."""
         matrix = _matrix(self.cost)
         log_kernel = -matrix / self.reg - 1
         summed = np.zeros(matrix.shape)
@@ -33,21 +33,21 @@ class Plans:
             summed += np.exp(log_u[:, None] + log_kernel + log_v[None, :])
         return summed
 
-    def mean_places(self, places: FloatArray) -> FloatArray:
-        """Mean place to which the mass of every entry goes, Tp / T1, (I, M); NaN where there is no mass.
+    def mean_positions(self, positions: FloatArray) -> FloatArray:
+        """Return the mean position to which the mass of every entry is transported, Tp / T1, (I, M).
 
-        `places` is p, the nonnegative place of every entry, (I,). No plan is formed: it is u (K (v p)) / Phi on
-        logarithms.
+        `positions` is p, the nonnegative position of every entry, (I,). The result is NaN for entries without mass. It
+        is computed as u (K (v p)) / Phi in logarithmic arithmetic, without forming the plans.
         """
         with get_backend("numpy").quiet():
-            arrived = self.kernel.log_matmul(self.scaled.log_v + np.log(places)[:, None])
+            arrived = self.kernel.log_matmul(self.scaled.log_v + np.log(positions)[:, None])
             means: FloatArray = np.exp(self.scaled.log_u + arrived - np.log(self.scaled.data_marginal))
         return means
 
 
 @dataclass(frozen=True)
 class Distance:
-    """A kind of distance: exact where `reg` is zero, balanced where a marginal weight is infinite.
+    """Parameters of a distance: exact if `reg` is zero, balanced on a side whose marginal weight is infinite.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Distance:
         Relaxation(self.reg or 1.0, self.reg_m_data, self.reg_m_model)
         if self.reg == 0 and math.isinf(self.reg_m_data) != math.isinf(self.reg_m_model):
             given = f"reg_m_data={self.reg_m_data}, reg_m_model={self.reg_m_model}"
-            allowed = "both inf or both finite in the exact distance"
+            allowed = "both inf or both finite for the exact distance (reg=0)"
             raise InputError("reg_m_data, reg_m_model", given, allowed)
 
     @property
@@ -81,7 +81,10 @@ class Distance:
         return math.isinf(self.reg_m_data) and math.isinf(self.reg_m_model)
 
     def between_columns(self, X: FloatArray, Y: FloatArray, cost: Cost, *, name: str = "Y") -> FloatArray:
-        """W between every column of X and the same column of Y, in float64; `name` is what Y is called."""
+        """Return W between every column of X and the same column of Y, in float64.
+
+        `name` is the name of Y in error messages.
+        """
         X, Y = X.astype(np.float64), Y.astype(np.float64)
         if self.balanced:
             Y = _same_mass(X, Y, name)
@@ -93,7 +96,7 @@ class Distance:
         return values
 
     def plans(self, X: FloatArray, Y: FloatArray, cost: Cost) -> Plans:
-        """Entropic plans from every column of X to the same column of Y, both float64; `reg` is positive."""
+        """Return the entropic plans from every column of X to the same column of Y, both float64; `reg` is positive."""
         backend = get_backend("numpy")
         kernel = build_kernel(cost, self.reg, backend, np.float64)
         solved = scale(backend, kernel, X, Y, self._relaxation, max_iter=self.max_iter, tol=self.tol)
@@ -105,9 +108,9 @@ class Distance:
         return Relaxation(self.reg, self.reg_m_data, self.reg_m_model)
 
     def _exact(self, x: FloatArray, y: FloatArray, cost: FloatArray) -> float:
-        """Eq. 2 by POT: linear programming, or L-BFGS-B where both marginals are relaxed.
+        """Solve equation 2 by POT: linear programming, or L-BFGS-B if both marginals are relaxed.
 
-        W(s x, s y) = s W(x, y), so that the solvers always get a mass of about one.
+        W(s x, s y) = s W(x, y), so the vectors are scaled to a mass of about one for the solvers.
         """
         import ot
 
@@ -122,7 +125,7 @@ class Distance:
             return float(mass * ot.emd2(a / a.sum(), b / b.sum(), part) * a.sum())
         weights = (self.reg_m_data, self.reg_m_model)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # POT sets an option that SciPy is dropping
+            warnings.simplefilter("ignore", DeprecationWarning)  # POT uses a deprecated option of SciPy
             plan = ot.unbalanced.lbfgsb_unbalanced(a, b, part, 0.0, weights, numItermax=10_000)
         value = (part * plan).sum()
         for weight, marginal, wanted in zip(weights, (plan.sum(axis=1), plan.sum(axis=0)), (a, b), strict=True):
@@ -131,7 +134,7 @@ class Distance:
         return float(mass * value)
 
     def _warn_unless_converged(self, solved: Scaled, Y: FloatArray, psi: float) -> None:
-        """Compare the model marginal with what one more half-step would make of it."""
+        """Warn if one more half-step would change the model marginal by more than the tolerance."""
         if self.tol == 0:
             return
         with np.errstate(all="ignore"):
@@ -141,17 +144,17 @@ class Distance:
         if (moved > 100 * self.tol * solved.model_marginal.sum(axis=0)).any():
             state = f"to tol={self.tol} after max_iter={self.max_iter}"
             warnings.warn(
-                f"the scaling had not settled {state}: raise max_iter or reg", ConvergenceWarning, stacklevel=5
+                f"the scaling did not converge {state}: raise max_iter or reg", ConvergenceWarning, stacklevel=5
             )
 
 
 def _same_mass(X: FloatArray, Y: FloatArray, name: str) -> FloatArray:
-    """Check that matching columns have the same mass, and make it exactly so."""
+    """Check that matching columns have the same mass up to rounding; return Y scaled to exactly the same mass."""
     x, y = X.sum(axis=0), Y.sum(axis=0)
     wrong = np.flatnonzero(np.abs(x - y) > _SAME_MASS * np.maximum(x, y))
     if wrong.size:
-        given = f"a column {wrong[0]} of mass {y[wrong[0]]:g}, against {x[wrong[0]]:g} on the other side"
-        raise InputError(name, given, "the same mass, or finite reg_m_data or reg_m_model")
+        given = f"mass {y[wrong[0]]:g} in column {wrong[0]}, against {x[wrong[0]]:g} on the other side"
+        raise InputError(name, given, "equal masses, or a finite reg_m_data or reg_m_model")
     scaled: FloatArray = Y * (x / np.where(y > 0, y, 1))
     return scaled
 

@@ -81,7 +81,7 @@ def entropic_wasserstein_distance(
     reg_m_data, reg_m_model : float
         alpha and beta; ``inf`` makes that side exact.
     max_iter, tol
-        Scalings at most, and the relative change of the marginals at which they stop.
+        Maximum number of scalings, and the relative change of the marginals at which they stop.
 
     Returns
     -------
@@ -118,11 +118,11 @@ def wasserstein_matrix_distance(
     cost : {"grid", "grid2", "cosine", "euclidean"}, (I, I) array or SeparableCost
         Ground cost between rows; "cosine" and "euclidean" compare rows of X.
     reg : float
-        1/lambda; zero takes the exact distance of Eq. 2.
+        1/lambda; zero gives the exact distance (equation 2).
     reg_m_data, reg_m_model : float
         alpha and beta; ``inf`` makes that side exact.
     max_iter, tol
-        Scalings at most, and the relative change of the marginals at which they stop.
+        Maximum number of scalings, and the relative change of the marginals at which they stop.
 
     Returns
     -------
@@ -200,16 +200,16 @@ def objective(
     max_iter: int = 10_000,
     tol: float = 1e-9,
 ) -> ObjectiveTerms:
-    """F(A) = sum over modes and fibers of W(x, x^) + (graph_reg/4) sum_ij V_ij |a_i - a_j|^2.
+    """Return F(A) = sum over modes and fibers of W(x, x^) + (graph_reg/4) sum_ij V_ij |a_i - a_j|^2, term by term.
 
     Parameters
     ----------
     X : array-like, samples first
-        Taken as it is: no normalisation.
+        Nonnegative data; samples are not normalised.
     factors : sequence of (I_n, R) arrays
         Samples first, any scale.
     costs, reg, reg_m_data, reg_m_model, graph, graph_reg, missing
-        As in `GWNTF`; `graph` is a ready symmetric matrix or None.
+        As in `GWNTF`; `graph` is a symmetric matrix or None.
     max_iter, tol
         Accuracy of the transports.
 
@@ -239,7 +239,7 @@ def objective(
 
 
 def _between(x: Any, y: Any, cost: Any, distance: Distance) -> float:
-    """Check two vectors and their cost, and measure."""
+    """Check two vectors and their cost, and return the distance."""
     a, b = (_column(vector, name) for name, vector in (("x", x), ("y", y)))
     if len(a) != len(b):
         raise InputError("y", f"length {len(b)}", f"the length of x, {len(a)}")
@@ -269,7 +269,7 @@ def _pair(X: Any, Y: Any) -> tuple[FloatArray, FloatArray]:
 
 
 def _measure(data: FloatArray, model: FloatArray, specs: tuple[CostSpec, ...], distance: Distance) -> float:
-    """Sum the distances of all fibers along the axes that have a cost."""
+    """Return the sum of the distances of all fibers along the axes with a cost."""
     resolved = resolve_costs(specs, DataTensor.of_array(data))
     by_mode = [
         distance.between_columns(unfold(data, mode), unfold(model, mode), cost).sum()

@@ -1,4 +1,4 @@
-"""Choosing the rank by stability: at the right rank, fits from different random starts agree.
+"""Choice of the rank by stability: at the right rank, fits from different random starts agree.
 
 May import `estimators`, `evaluation`, `datasets` and everything below. Start with `stability_curve`.
 """
@@ -26,17 +26,17 @@ from gwntf.estimators.sklearn_compat import count_samples
 
 __all__ = ["StabilityCurve", "stability_curve"]
 
-_TOLERANCE = 0.02  # a rank is stable if its agreement is at most this much below the best one
+_TOLERANCE = 0.02  # a rank is stable if its agreement is at most this far below the best
 
 
 @dataclass(frozen=True)
 class StabilityCurve:
-    """Result of `stability_curve`: one row for every rank.
+    """Result of `stability_curve`, with one row per rank.
 
     Attributes
     ----------
     ranks : (n_ranks,) array
-        Ascending.
+        Ranks in ascending order.
     component_agreement : (n_ranks, n_pairs) array
         Mean cosine of matched components, for every pair of fits.
     label_agreement : (n_ranks, n_pairs) array
@@ -62,10 +62,11 @@ class StabilityCurve:
 
     @property
     def best_rank(self) -> int:
-        """The last rank at which the components of different fits still agree.
+        """Largest rank at which the components of different fits agree.
 
-        From the rank with the highest mean `component_agreement` upwards for as long as the mean stays within 0.02 of
-        it; rank 1, whose fits always agree, counts only where it is the only one (`docs/model_selection.md`).
+        The search starts at the rank with the highest mean `component_agreement` and goes upwards while the mean stays
+        within 0.02 of it. Rank 1, whose fits always agree, is considered only if it is the only rank
+        (`docs/model_selection.md`).
         """
         agreement = self.component_agreement.mean(axis=1)
         agreement = np.where((self.ranks == 1) & (len(self.ranks) > 1), -np.inf, agreement)
@@ -75,7 +76,7 @@ class StabilityCurve:
 
 
 def matched_cosine(first: FloatArray, second: FloatArray) -> float:
-    """Return the mean cosine of components under the best one-to-one matching; an empty component has cosine 0."""
+    """Return the mean cosine of components under the best one-to-one matching; components of zeros have cosine 0."""
     cosines = normalize(first.astype(np.float64)) @ normalize(second.astype(np.float64)).T
     rows, columns = linear_sum_assignment(cosines, maximize=True)
     return float(cosines[rows, columns].mean())
@@ -91,7 +92,7 @@ def stability_curve(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> StabilityCurve:
-    """Fit every rank from several random starts and measure how far the fits agree.
+    """Fit every rank from several random starts and measure how well the fits agree.
 
     Components of two fits are matched one to one by the Hungarian method and compared by their cosine; the k-means
     clusters of the two embeddings are compared by the adjusted Rand index.
@@ -107,12 +108,12 @@ def stability_curve(
     n_clusters : int, optional
         Number of clusters of the labels; by default the rank.
     n_seeds : int, default=10
-        Number of random starts for every rank, with the same seeds for all ranks. With `n_init` of the estimator each
-        of them is the best of several.
+        Number of fits for every rank, with the same seeds for all ranks. Each fit is the best of `n_init` random starts
+        of the estimator.
     n_jobs : int, optional
-        Number of fits at a time, as for joblib.
+        Number of parallel fits, as in joblib.
     random_state : int, RandomState or None, default=None
-        Generator of the seeds.
+        Generator of the seeds of the fits.
 
     Returns
     -------
@@ -160,7 +161,7 @@ def _check_arguments(estimator: Any, ranks: Any, n_clusters: Any, n_seeds: Any) 
         raise InputError("estimator", type(estimator).__name__, "an estimator of gwntf, such as GWNTF or NMF")
     if estimator.init != "random":
         given = repr(estimator.init) if isinstance(estimator.init, str) else "given factors"
-        raise InputError("estimator", f"init={given}", "init='random', so that seeds make a difference")
+        raise InputError("estimator", f"init={given}", "init='random', so that fits with different seeds differ")
     if n_clusters is not None and not (isinstance(n_clusters, numbers.Integral) and int(n_clusters) >= 1):
         raise InputError("n_clusters", repr(n_clusters), "a whole number of at least 1, or None")
     if not isinstance(n_seeds, numbers.Integral) or int(n_seeds) < 2:

@@ -214,9 +214,9 @@ class _SampleTransport:
         plans = self.plans(at)
         if self._joint:
             grid = np.broadcast_to(indices.reshape(-1, *(1,) * (len(shape) - axis - 1)), shape)
-            means = plans.mean_places(grid.ravel())
+            means = plans.mean_positions(grid.ravel())
             return means.reshape(shape) - grid, plans.scaled.data_marginal.reshape(shape)
-        means = plans.mean_places(indices) - indices[:, None]
+        means = plans.mean_positions(indices) - indices[:, None]
         return fold(means, axis, shape), fold(plans.scaled.data_marginal, axis, shape)
 
     def plans(self, at: int) -> Plans:
