@@ -18,15 +18,13 @@ from operator import mul
 from typing import Any
 
 from gwntf.backends import Backend
-from gwntf.core import Array, InputError
+from gwntf.core import Array
 from gwntf.data import Block, Blocks, Kept, Parts, Sums, Swept, mode_product
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import Loss, Position
 from gwntf.losses.graph import RULES, GraphTerm, Pull, pull_of, tied_root
 from gwntf.losses.penalty import NO_PENALTY, Penalties, Penalty, l2_on_simplex
 from gwntf.transport import positive
-
-UPDATES = (*RULES, "paper")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,28 +40,16 @@ class SimplexLoss(Loss):
     def weight(self) -> float:
         """b: beta times the number of transported modes; 1 for the KL loss."""
 
-    @property
-    def step_weight(self) -> float:
-        """Weight of the data term in the step of one factor as printed."""
-        return self.weight
-
     def for_new_samples(self) -> SimplexLoss:
         return self
 
     def effective_penalties(self, penalties: Penalties) -> Penalties:
         """Return them without L1 on factors whose columns sum to one, which is constant."""
-        if penalties.present and self.update == "paper":
-            raise InputError("update", "'paper' beside penalties on the factors", "'mm' or 'multiplicative'")
         return replace(penalties, others=replace(penalties.others, l1=0.0))
 
     @abstractmethod
-    def compare(
-        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None, /
-    ) -> tuple[Swept, Any]:
-        """Compare a block with the model; return Psi_bar / X^ in products, costs by sample, and the next state.
-
-        `modes` are those whose plans count, by default all that are transported.
-        """
+    def compare(self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, /) -> tuple[Swept, Any]:
+        """Compare a block with the model; return Psi_bar / X^ in products, costs by sample, and the next state."""
 
     def sizes(self, block: Block) -> Array:
         return block.sums()  # mass of every sample
@@ -80,13 +66,12 @@ class SimplexLoss(Loss):
         *,
         effort: int,
         move: bool,
-        modes: Sequence[int] | None = None,
         penalty: Penalty = NO_PENALTY,
     ) -> tuple[Kept, Sums]:
         """Move the rows of a block if they are to `move`, then compare it with the model there."""
         xp = block.backend.xp
         a = self._moved(block.backend, kept, graph, halo, penalty) if move else kept.rows
-        swept, state = self.compare(block, a, rest, kept.state, effort, modes)
+        swept, state = self.compare(block, a, rest, kept.state, effort)
         costs, masses = xp.sum(swept.costs, axis=1), xp.sum(a, axis=0)
         return Kept(a, a * swept.rows[0], state), Sums(rows=costs, masses=masses, product=swept.sums[0])
 
@@ -110,7 +95,7 @@ class SimplexLoss(Loss):
     ) -> tuple[Array, Array, Any]:
         """Take the numerator divided by the mass of the components; with ties or a penalty, the root."""
         xp = block.backend.xp
-        swept, state = self.compare(block, a, rest, state, self.last_effort, None)
+        swept, state = self.compare(block, a, rest, state, self.last_effort)
         w, masses = a * swept.rows[0], column_masses(xp, rest)
         plain = pull is None and not penalty.present
         moved = w / masses if plain else tied_root(xp, w, self.weight, masses, pull, penalty)
@@ -128,8 +113,6 @@ class SimplexLoss(Loss):
 
     def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, penalties: Penalties) -> Position:
         """Move all factors at once, and compare the data with the model there."""
-        if self.update == "paper":
-            return self._printed_step(blocks, at, graph)
         moved = at._replace(rest=self.moved_rest(blocks, at, penalties.others))
         for _ in range(self.inner_iter - 1 if graph.present else 0):
             kept, _ = blocks.apply(self.move_rows, moved.kept, graph.graphs, moved.halo, penalty=penalties.samples)
@@ -137,16 +120,11 @@ class SimplexLoss(Loss):
         return self.measured(blocks, moved, graph.graphs, penalty=penalties.samples)
 
     def measured(
-        self,
-        blocks: Blocks,
-        at: Position,
-        graphs: Parts | None = None,
-        modes: Sequence[int] | None = None,
-        penalty: Penalty = NO_PENALTY,
+        self, blocks: Blocks, at: Position, graphs: Parts | None = None, penalty: Penalty = NO_PENALTY
     ) -> Position:
         """Run one pass, in which rows move first if the graphs of all blocks (or None for each) are given."""
         pulls = () if graphs is None else (graphs, at.halo)
-        options = {"effort": at.effort, "move": graphs is not None, "modes": modes, "penalty": penalty}
+        options = {"effort": at.effort, "move": graphs is not None, "penalty": penalty}
         kept, sums = blocks.run(self.visit, at.rest, at.kept, *pulls, **options)
         return at._replace(kept=kept, sums=sums)
 
@@ -166,41 +144,7 @@ class SimplexLoss(Loss):
         return at.sums["rows"]
 
     def scaled(self, blocks: Blocks, rest: Sequence[Array]) -> tuple[list[Array], None]:  # noqa: ARG002
-        return list(rest), None  # the rules keep the scale; the printed one has none to keep
-
-    def _printed_step(self, blocks: Blocks, at: Position, graph: GraphTerm) -> Position:
-        """Algorithm 1 as printed: factors in turn, each from the transport of its own mode, samples last.
-
-        Factors are not constrained, and V and D are exchanged in the graph term.
-        """
-        b, xp = self.step_weight, blocks.backend.xp
-        for mode in range(1, 1 + len(at.rest)):
-            at = self.measured(blocks, at, modes=self._alone(mode))
-            (sums,) = blocks.collect(at.sums)
-            rest, old = list(at.rest), at.rest[mode - 1]
-            product = mode_product(sums["product"], [old[:0], *rest], mode)
-            others = [factor for other, factor in enumerate(rest, start=1) if other != mode]
-            masses = sums["masses"] * column_masses(xp, others)
-            rest[mode - 1] = old * (b * product) / (b * masses)
-            at = at._replace(rest=rest)
-        at = self.measured(blocks, at, modes=self._alone(0))
-        masses = [blocks.backend.to_numpy(column_masses(xp, at.rest))] * len(at.kept)
-        kept, _ = blocks.apply(self.printed_rows, at.kept, graph.graphs, at.halo, masses)
-        return self.measured(blocks, at._replace(kept=kept))
-
-    def printed_rows(
-        self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array], masses: Array
-    ) -> tuple[Kept, None]:
-        """Rows as printed, from their numerator."""
-        b, pull = self.step_weight, pull_of(backend, kept.rows, graph, halo)
-        up, down = b * kept.own, b * backend.asarray(masses)
-        if pull is not None:
-            up = up + kept.rows * (pull.weight * pull.degree * kept.rows)
-            down = down + pull.weight * pull.pull
-        return kept._replace(rows=up / down), None
-
-    def _alone(self, mode: int) -> tuple[int, ...]:
-        return (mode,) if mode in self.transported else ()
+        return list(rest), None  # the rules keep the scale
 
     @property
     def transported(self) -> tuple[int, ...]:

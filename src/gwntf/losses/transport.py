@@ -90,11 +90,6 @@ class TransportLoss(SimplexLoss):
         return self.relaxation.reg_m_model * len(self.transported)
 
     @property
-    def step_weight(self) -> float:
-        """beta: as printed, every factor moves by the transport of its own mode."""
-        return self.relaxation.reg_m_model
-
-    @property
     def first_effort(self) -> int:
         return min(_FEW, self.last_effort) if self.adaptive else self.last_effort
 
@@ -107,19 +102,14 @@ class TransportLoss(SimplexLoss):
 
     # --- where a block is ---
 
-    def compare(
-        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, modes: Sequence[int] | None, /
-    ) -> tuple[Swept, Any]:
+    def compare(self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, /) -> tuple[Swept, Any]:
         """Transport a block of samples along all modes but theirs; without such a mode there is nothing to compare."""
-        counted = self.transported if modes is None else modes
-        own = tuple(mode for mode in counted if mode)
-        if not counted:
-            return self._kl().compare(block, a, rest, None, 0, None)[0], state
+        count, own = len(self.transported), tuple(mode for mode in self.transported if mode)
         if not own:
             return self._nothing(block, a, rest), state
         state = self._state(block.backend, state)
         kernels = {mode: self.kernels.on(mode, block.backend, block.dtype) for mode in own}
-        look = partial(self._look, kernels, state, effort, 1 / len(counted), len(own) / len(counted))
+        look = partial(self._look, kernels, state, effort, 1 / count, len(own) / count)
         swept = block.sweep(look, a, rest, own)
         if swept.mass is not None:
             missed = self.relaxation.reg_m_model * zero_mass(block, swept, a, rest)
@@ -189,13 +179,14 @@ class TransportLoss(SimplexLoss):
         return Swept(xp.zeros_like(a[:, :0], dtype=xp.float64).T, [xp.zeros_like(a)], [ratio])
 
     def visit_columns(
-        self, columns: ColumnBlock, rest: Sequence[Array], state: Any, a: Array, *, effort: int, modes: int
+        self, columns: ColumnBlock, rest: Sequence[Array], state: Any, a: Array, *, effort: int
     ) -> tuple[Any, Sums, Array]:
-        """Transport columns along the samples, one of so many `modes`."""
+        """Transport columns along the samples."""
+        share = 1 / len(self.transported)
         xp, a = columns.backend.xp, columns.backend.asarray(a)
         state = self._state(columns.backend, state, across=not columns.sparse)
         kernels = {0: self.kernels.on(0, columns.backend, columns.backend.dtype(a))}
-        look = partial(self._look, kernels, state, effort, 1 / modes, 1 / modes)
+        look = partial(self._look, kernels, state, effort, share, share)
         swept = columns.sweep_samples_axis(look, a, rest)
         mass = swept.mass[:, 0] if swept.mass is not None else xp.zeros_like(swept.costs[:0, 0])
         return state, Sums(across=swept.costs[:, 0], product=swept.sums[0], mass=mass), swept.rows[0]
@@ -207,19 +198,13 @@ class TransportLoss(SimplexLoss):
     # --- in the process of the fit ---
 
     def measured(
-        self,
-        blocks: Blocks,
-        at: Position,
-        graphs: Parts | None = None,
-        modes: Sequence[int] | None = None,
-        penalty: Penalty = NO_PENALTY,
+        self, blocks: Blocks, at: Position, graphs: Parts | None = None, penalty: Penalty = NO_PENALTY
     ) -> Position:
-        found = super().measured(blocks, at, graphs, modes, penalty)
-        counted = self.transported if modes is None else modes
-        if 0 not in counted:
+        found = super().measured(blocks, at, graphs, penalty)
+        if 0 not in self.transported:
             return found
         columns, sums, products = blocks.run_columns(
-            self.visit_columns, at.rest, at.columns, found.kept, effort=at.effort, modes=len(counted)
+            self.visit_columns, at.rest, at.columns, found.kept, effort=at.effort
         )
         kept, _ = blocks.apply(self.add_product, found.kept, products)
         rows, across = blocks.collect(found.sums, sums)
