@@ -32,7 +32,6 @@ from gwntf import (
 )
 from gwntf.data import khatri_rao, reconstruct
 from gwntf.datasets import load_digits_tensor
-from tests.printed import PrintedGWNTF
 
 DIFFERS = "fit_transform returns the embedding of the fit, graph included; transform treats X as new samples"
 NO_WEIGHTS = "sample_weight is an argument that exists to be refused with a clear message"
@@ -384,14 +383,6 @@ def test_new_samples_stop_by_the_rule_of_the_objective(rng):
             break
         z, last = z * (H.T @ (x / y)), value
     np.testing.assert_allclose(model.transform(X[:1])[0], z, rtol=1e-9)
-
-
-def test_transform_after_the_printed_rule_counts_the_mass_of_components(rng):
-    X = rng.random((20, 6))
-    model = small(PrintedGWNTF, n_components=2, costs=(None, None), graph_reg=0, sample_norm=None).fit(X)
-    model.set_params(max_iter=400, tol=0)
-    fitted_mass = model.inverse_transform(model.transform(X)).sum(axis=1)
-    np.testing.assert_allclose(fitted_mass, X.sum(axis=1), rtol=1e-6)
 
 
 def test_l1_and_no_normalisation(digits):

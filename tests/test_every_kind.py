@@ -10,7 +10,6 @@ from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, InputError, KNNGraph, Tran
 from gwntf.data import sources
 from gwntf.losses import Entrywise
 from tests.backends import needs_torch
-from tests.printed import PrintedGWNTF
 
 sparse = pytest.importorskip("sparse")
 da = pytest.importorskip("dask.array")
@@ -51,7 +50,6 @@ LOSSES = {
     ),
     "transport of the samples alone": GWNTF(3, costs=["cosine", None, None], graph_reg=0, **FEW),
     "adaptive scalings": GWNTF(3, transport=TransportOptions("auto", update="multiplicative"), **FEW),
-    "the printed algorithm": PrintedGWNTF(3, graph_reg=0, **FEW),
     "transport over all entries": SDNMF(3, **FEW),
     "KL": GWNTF(3, costs=[None] * 3, graph_reg=1.0, **FEW),
     "least squares": NCP(3, init="nndsvd", **FEW),

@@ -16,7 +16,6 @@ from gwntf.core import InputError
 from gwntf.data import reconstruct
 from gwntf.datasets import load_digits_tensor
 from tests.oracles import fibers, kruskal, plan
-from tests.printed import PrintedGWNTF
 
 METHODS = {
     "NMF": NMF,
@@ -27,7 +26,6 @@ METHODS = {
     "SWIFT": SWIFT,
     "GWNTF": GWNTF,
     "KL": lambda *args, **params: GWNTF(*args, costs=(None,) * 3, **params),
-    "as printed": lambda *args, **params: PrintedGWNTF(*args, graph_reg=0, **params),
 }
 RUN = {"max_iter": 6, "tol": 0, "random_state": 0, "missing": "ignore"}
 
