@@ -312,7 +312,7 @@ def test_sample_of_which_nothing_was_observed():
 def test_frozen_model_marginal_is_refused_by_the_problem():
     from gwntf.core import Relaxation
 
-    with pytest.raises(InputError, match="reg_m_model: got inf"):
+    with pytest.raises(InputError, match="reg_m: got inf for the model"):
         transport_loss((None, np.zeros((4, 4)), None), Relaxation(0.1, 1.0, np.inf), TransportLimits(5, 0.0))
 
 

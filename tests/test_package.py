@@ -65,13 +65,13 @@ def test_version_has_one_source():
     assert version("gwntf") == gwntf.__version__
 
 
-def test_the_ten_lines_of_the_readme_run(capsys):
+def test_the_quick_start_of_the_readme_runs(capsys):
     text = (Path(__file__).parents[1] / "README.md").read_text()
     block = text.split("```python\n")[1].split("```")[0]
     exec(compile(block, "README.md", "exec"), {})  # noqa: S102
-    printed = capsys.readouterr().out
-    assert float(printed.split()[0]) > 0.8
-    assert "(297, 8, 8)" in printed
+    shape, accuracy, labelled = capsys.readouterr().out.splitlines()
+    assert (shape, labelled) == ("(297, 8, 8)", "(297,)")
+    assert float(accuracy) > 0.8
 
 
 def test_package_is_typed():
@@ -118,6 +118,7 @@ def public_objects():
             yield f"{room.__name__}.{name}", thing
             for method, function in inspect.getmembers(thing, inspect.isroutine) if inspect.isclass(thing) else ():
                 ours = str(getattr(function, "__module__", "")).startswith("gwntf.") and not method.startswith("_")
+                ours = ours and method not in ("get_params", "set_params")  # scikit-learn explains them
                 if ours and issubclass(thing, Factorization | SeparableCost):
                     yield f"{room.__name__}.{name}.{method}", function
 
