@@ -176,7 +176,7 @@ PARAMETERS = [
     ({"reg": np.inf}, "'reg'.*Got inf"),
     ({"reg_m": 0}, "'reg_m'.*Got 0"),
     ({"reg_m": -2.0}, "'reg_m'.*Got -2"),
-    ({"reg_m": np.inf}, "reg_m: got inf; expected a positive number, or a pair"),
+    ({"reg_m": np.inf}, "reg_m: got inf; expected a finite weight for the model"),
     ({"reg_m": (1.0, np.inf)}, r"reg_m: got \(1.0, inf\)"),
     ({"reg_m": (0, 1.0)}, r"reg_m: got \(0, 1.0\)"),
     ({"reg_m": [1.0, -2.0]}, r"reg_m: got \[1.0, -2.0\]"),

@@ -21,4 +21,4 @@ from gwntf.core.errors import (
     SamplesLastWarning,
     UnevenSamplesWarning,
 )
-from gwntf.core.types import Array, FloatArray, Relaxation, Status
+from gwntf.core.types import Array, FloatArray, Relaxation, Status, marginal_weights

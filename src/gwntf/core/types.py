@@ -1,6 +1,7 @@
 """Shared types: arrays, the parameters of the transport problem, and the reason why a fit stopped."""
 
 import math
+import numbers
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
@@ -31,10 +32,7 @@ class Relaxation:
     def __post_init__(self) -> None:
         if not (self.reg > 0 and math.isfinite(self.reg)):
             raise InputError("reg", repr(self.reg), "a positive finite number")
-        for name in ("reg_m_data", "reg_m_model"):
-            value = getattr(self, name)
-            if not value > 0:
-                raise InputError(name, repr(value), "a positive number, or inf for an exact marginal")
+        marginal_weights((self.reg_m_data, self.reg_m_model))
 
     @property
     def phi(self) -> float:
@@ -45,6 +43,15 @@ class Relaxation:
     def psi(self) -> float:
         """Exponent of the model side, lam*beta / (lam*beta + 1)."""
         return _exponent(self.reg_m_model, self.reg)
+
+
+def marginal_weights(reg_m: Any) -> tuple[float, float]:
+    """Return the weights of the data and the model marginal from the parameter `reg_m`, a number or a pair."""
+    pair = (reg_m, reg_m) if isinstance(reg_m, numbers.Real) else tuple(reg_m)
+    if [isinstance(weight, numbers.Real) and float(weight) > 0 for weight in pair] != [True, True]:
+        allowed = "a positive number, or a pair of them for data and model; inf is an exact marginal"
+        raise InputError("reg_m", repr(reg_m), allowed)
+    return pair[0], pair[1]
 
 
 def _exponent(reg_m: float, reg: float) -> float:

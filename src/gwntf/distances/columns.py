@@ -71,9 +71,8 @@ class Distance:
         TransportLimits(self.max_iter, self.tol)
         Relaxation(self.reg or 1.0, self.reg_m_data, self.reg_m_model)
         if self.reg == 0 and math.isinf(self.reg_m_data) != math.isinf(self.reg_m_model):
-            given = f"reg_m_data={self.reg_m_data}, reg_m_model={self.reg_m_model}"
-            allowed = "both inf or both finite for the exact distance (reg=0)"
-            raise InputError("reg_m_data, reg_m_model", given, allowed)
+            given = repr((self.reg_m_data, self.reg_m_model))
+            raise InputError("reg_m", given, "weights that are both inf or both finite for the exact distance (reg=0)")
 
     @property
     def balanced(self) -> bool:
@@ -154,7 +153,7 @@ def _same_mass(X: FloatArray, Y: FloatArray, name: str) -> FloatArray:
     wrong = np.flatnonzero(np.abs(x - y) > _SAME_MASS * np.maximum(x, y))
     if wrong.size:
         given = f"mass {y[wrong[0]]:g} in column {wrong[0]}, against {x[wrong[0]]:g} on the other side"
-        raise InputError(name, given, "equal masses, or a finite reg_m_data or reg_m_model")
+        raise InputError(name, given, "equal masses, or a finite reg_m")
     scaled: FloatArray = Y * (x / np.where(y > 0, y, 1))
     return scaled
 

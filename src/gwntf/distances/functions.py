@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from gwntf.core import FloatArray, InputError, Relaxation
+from gwntf.core import FloatArray, InputError, Relaxation, marginal_weights
 from gwntf.data import DataTensor, as_data, as_dense_block, as_factors, as_real_array, unfold
 from gwntf.distances.columns import Distance
 from gwntf.geometry import (
@@ -23,14 +23,15 @@ from gwntf.losses import ObjectiveTerms, transport_loss
 from gwntf.solver import Problem, evaluate
 from gwntf.transport import TransportLimits
 
+RegM: TypeAlias = float | tuple[float, float]
+"""Weights of the relaxed marginals: one for both, or a pair for the first and the second argument."""
 
-def wasserstein_distance(
-    x: Any, y: Any, cost: Any = "grid", *, reg_m_data: float = math.inf, reg_m_model: float = math.inf
-) -> float:
+
+def wasserstein_distance(x: Any, y: Any, cost: Any = "grid", *, reg_m: RegM = math.inf) -> float:
     """Exact Wasserstein distance between two vectors (equation 2), balanced or KL-relaxed.
 
     min_T <C, T> subject to T1 = x, T'1 = y; or with the constraints replaced by
-    ``reg_m_data * KL(T1 | x) + reg_m_model * KL(T'1 | y)``.
+    ``alpha KL(T1 | x) + beta KL(T'1 | y)`` with the weights `reg_m`.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ def wasserstein_distance(
         Nonnegative; of the same mass in the balanced case.
     cost : {"grid", "grid2"}, (I, I) array or SeparableCost
         Ground cost.
-    reg_m_data, reg_m_model : float
+    reg_m : float or pair of floats
         alpha and beta: both ``inf`` (balanced) or both finite.
 
     Returns
@@ -51,7 +52,7 @@ def wasserstein_distance(
     >>> wasserstein_distance([1, 0, 0], [0, 0, 1])
     1.0
     """
-    return _between(x, y, cost, Distance(0.0, reg_m_data, reg_m_model))
+    return _between(x, y, cost, Distance(0.0, *marginal_weights(reg_m)))
 
 
 def entropic_wasserstein_distance(
@@ -60,14 +61,13 @@ def entropic_wasserstein_distance(
     cost: Any = "grid",
     *,
     reg: float = 0.01,
-    reg_m_data: float = math.inf,
-    reg_m_model: float = math.inf,
+    reg_m: RegM = math.inf,
     max_iter: int = 10_000,
     tol: float = 1e-9,
 ) -> float:
     """Entropic Wasserstein distance between two vectors (equation 3), each side balanced or KL-relaxed.
 
-    min_T <C, T> + reg * sum T log T + reg_m_data * KL(T1 | x) + reg_m_model * KL(T'1 | y). The value
+    min_T <C, T> + reg * sum T log T + alpha KL(T1 | x) + beta KL(T'1 | y). The value
     contains the entropy and may be negative.
 
     Parameters
@@ -78,7 +78,7 @@ def entropic_wasserstein_distance(
         Ground cost.
     reg : float
         1/lambda, positive.
-    reg_m_data, reg_m_model : float
+    reg_m : float or pair of floats
         alpha and beta; ``inf`` makes that side exact.
     max_iter, tol
         Maximum number of scalings, and the relative change of the marginals at which they stop.
@@ -95,7 +95,7 @@ def entropic_wasserstein_distance(
     """
     if not reg > 0:
         raise InputError("reg", repr(reg), "a positive number; for reg=0 use wasserstein_distance")
-    return _between(x, y, cost, Distance(reg, reg_m_data, reg_m_model, max_iter, tol))
+    return _between(x, y, cost, Distance(reg, *marginal_weights(reg_m), max_iter, tol))
 
 
 def wasserstein_matrix_distance(
@@ -104,8 +104,7 @@ def wasserstein_matrix_distance(
     cost: Any = "grid",
     *,
     reg: float = 0.01,
-    reg_m_data: float = math.inf,
-    reg_m_model: float = math.inf,
+    reg_m: RegM = math.inf,
     max_iter: int = 10_000,
     tol: float = 1e-9,
 ) -> float:
@@ -119,7 +118,7 @@ def wasserstein_matrix_distance(
         Ground cost between rows; "cosine" and "euclidean" compare rows of X.
     reg : float
         1/lambda; zero gives the exact distance (equation 2).
-    reg_m_data, reg_m_model : float
+    reg_m : float or pair of floats
         alpha and beta; ``inf`` makes that side exact.
     max_iter, tol
         Maximum number of scalings, and the relative change of the marginals at which they stop.
@@ -134,7 +133,7 @@ def wasserstein_matrix_distance(
     >>> wasserstein_matrix_distance([[1, 2], [0, 1]], [[0, 2], [1, 1]], reg=0)
     1.0
     """
-    distance = Distance(reg, reg_m_data, reg_m_model, max_iter, tol)
+    distance = Distance(reg, *marginal_weights(reg_m), max_iter, tol)
     data, model = _pair(X, Y)
     if data.ndim != 2:
         raise InputError("X", f"{data.ndim} dimensions", "a matrix")
@@ -149,8 +148,7 @@ def wasserstein_tensor_distance(
     costs: Any = "auto",
     *,
     reg: float = 0.01,
-    reg_m_data: float = math.inf,
-    reg_m_model: float = math.inf,
+    reg_m: RegM = math.inf,
     max_iter: int = 10_000,
     tol: float = 1e-9,
 ) -> float:
@@ -162,7 +160,7 @@ def wasserstein_tensor_distance(
         Nonnegative; fibers of the same mass where both sides are balanced.
     costs : "auto" or sequence
         One ground cost per axis, as for `GWNTF`; None leaves an axis out.
-    reg, reg_m_data, reg_m_model, max_iter, tol
+    reg, reg_m, max_iter, tol
         As in `wasserstein_matrix_distance`.
 
     Returns
@@ -178,7 +176,7 @@ def wasserstein_tensor_distance(
     >>> wasserstein_tensor_distance(X, Y, costs=(None, None, "grid"), reg=0)
     1.0
     """
-    distance = Distance(reg, reg_m_data, reg_m_model, max_iter, tol)
+    distance = Distance(reg, *marginal_weights(reg_m), max_iter, tol)
     data, model = _pair(X, Y)
     specs = check_costs(costs, data.shape)
     if all(spec is None for spec in specs):
@@ -192,8 +190,7 @@ def objective(
     costs: Any = "auto",
     *,
     reg: float = 0.01,
-    reg_m_data: float = 1.0,
-    reg_m_model: float = 1.0,
+    reg_m: RegM = 1.0,
     graph: Any = None,
     graph_reg: float = 0.0,
     missing: str = "error",
@@ -208,7 +205,7 @@ def objective(
         Nonnegative data; samples are not normalised.
     factors : sequence of (I_n, R) arrays
         Samples first, any scale.
-    costs, reg, reg_m_data, reg_m_model, graph, graph_reg, missing
+    costs, reg, reg_m, graph, graph_reg, missing
         As in `GWNTF`; `graph` is a symmetric matrix or None.
     max_iter, tol
         Accuracy of the transports.
@@ -233,7 +230,7 @@ def objective(
     rank = first.shape[-1] if first.ndim == 2 else 0
     checked = as_factors(list(factors), shape, rank, name="factors")
     ready = None if graph is None else check_graph(graph, shape[0])
-    relaxation = Relaxation(reg, reg_m_data, reg_m_model)
+    relaxation = Relaxation(reg, *marginal_weights(reg_m))
     loss = transport_loss(resolve_costs(specs, data), relaxation, TransportLimits(max_iter, tol))
     return evaluate(Problem(data, loss, ready, graph_reg), checked)
 

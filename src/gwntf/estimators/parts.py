@@ -1,7 +1,6 @@
 """The parts that estimators are put together from: an order, a loss, a graph."""
 
 import math
-import numbers
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -11,7 +10,7 @@ from sklearn.base import clone
 
 from gwntf import losses
 from gwntf.clustering import choose_graph, cut, start_from_cut
-from gwntf.core import InputError, Relaxation
+from gwntf.core import InputError, Relaxation, marginal_weights
 from gwntf.data import DataTensor, check_sample_shape
 from gwntf.estimators.base import Factorization
 from gwntf.estimators.notices import warn_all_pairs
@@ -86,13 +85,10 @@ class Transport(Factorization):
     transport: TransportOptions | None
 
     def _relaxation(self) -> Relaxation:
-        given: Any = self.reg_m
-        pair = (given, given) if isinstance(given, numbers.Real) else given
-        positive = [isinstance(value, numbers.Real) and value > 0 for value in pair]
-        if positive != [True, True] or not math.isfinite(pair[1]):
-            allowed = "a positive number, or a pair of them for data and model, of which the first may be inf"
-            raise InputError("reg_m", repr(given), allowed)
-        return Relaxation(self.reg, *pair)
+        weights = marginal_weights(self.reg_m)
+        if math.isinf(weights[1]):
+            raise InputError("reg_m", repr(self.reg_m), "a finite weight for the model; that of the data may be inf")
+        return Relaxation(self.reg, *weights)
 
     def _options(self) -> TransportOptions:
         options = TransportOptions() if self.transport is None else self.transport

@@ -25,7 +25,7 @@ _FEW = 2
 
 
 class _Kernels:
-    """Kernels of a loss, built where they are first needed and not sent anywhere."""
+    """Kernels of a loss, built in each process when first needed and never sent to workers."""
 
     def __init__(self, costs: tuple[Cost | None, ...], reg: float) -> None:
         self._costs, self._reg = costs, reg
@@ -35,7 +35,7 @@ class _Kernels:
         return _Kernels, (self._costs, self._reg)
 
     def on(self, mode: int, backend: Backend, dtype: Any) -> Kernel:
-        """Return the kernel of a mode; a loss has one backend and number type in every process."""
+        """Return the kernel of a mode; within a process, backend and number type must not change."""
         cost = self._costs[mode]
         if mode not in self._built and cost is not None:
             self._built[mode] = build_kernel(cost, self._reg, backend, dtype)
@@ -46,27 +46,26 @@ class _Kernels:
 class TransportLoss(SimplexLoss):
     """sum_n sum_fibers W(x, x^) over the transported modes; see `transport_loss`."""
 
-    costs: tuple[Cost | None, ...]  # One per axis, at least one of them a cost; None leaves that mode out
+    costs: tuple[Cost | None, ...]  # One per axis, not all None; None leaves the mode out
     relaxation: Relaxation  # lam, alpha, beta
     limits: TransportLimits  # Accuracy of the transports
-    # Bytes that the scalings kept from one transport to the next may take; above it every transport starts cold
-    warm_limit: float = math.inf
-    # Whether a fit begins with two scalings a transport and doubles them, up to the limit, as F settles
+    warm_limit: float = math.inf  # Memory in bytes for warm starts; if they need more, every transport starts cold
+    # Whether a fit starts with two scalings per transport and doubles them, up to the limit, as F converges
     adaptive: bool = False
-    warm: bool = True  # Whether scalings are kept
+    warm: bool = True  # Whether warm starts are kept
     kernels: _Kernels = field(init=False)
 
     def __post_init__(self) -> None:
         if self.transported and self.relaxation.psi == 1.0:
-            allowed = "a finite positive number: an exact model marginal would freeze the factors"
-            raise InputError("reg_m_model", repr(self.relaxation.reg_m_model), allowed)
+            allowed = "a finite positive number"  # an exact model marginal would never change the factors
+            raise InputError("reg_m", f"{self.relaxation.reg_m_model!r} for the model", allowed)
         object.__setattr__(self, "kernels", _Kernels(self.costs, self.relaxation.reg))
 
     def prepared(self, data: DataTensor) -> TransportLoss:
         return replace(self, warm=self.state_bytes(data) <= self.warm_limit)
 
     def state_bytes(self, data: DataTensor) -> int:
-        """Bytes of the scalings along all modes, if they are kept."""
+        """Return the size in bytes of the warm starts along all modes."""
         if not self.warm:
             return 0
         if not data.sparse:
@@ -100,10 +99,10 @@ class TransportLoss(SimplexLoss):
     def refined(self, effort: int) -> int | None:
         return min(2 * effort, self.last_effort) if effort < self.last_effort else None
 
-    # --- where a block is ---
+    # --- methods of one block, run where it is stored ---
 
     def compare(self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, /) -> tuple[Swept, Any]:
-        """Transport a block of samples along all modes but theirs; without such a mode there is nothing to compare."""
+        """Transport a block of samples along all transported modes but the samples' own."""
         count, own = len(self.transported), tuple(mode for mode in self.transported if mode)
         if not own:
             return self._nothing(block, a, rest), state
@@ -113,8 +112,8 @@ class TransportLoss(SimplexLoss):
         swept = block.sweep(look, a, rest, own)
         if swept.mass is not None:
             missed = self.relaxation.reg_m_model * zero_mass(block, swept, a, rest)
-            for place in range(len(own)):
-                swept.costs[3 * place + 2] += missed[place]
+            for index in range(len(own)):
+                swept.costs[3 * index + 2] += missed[index]
         return swept, state
 
     def _look(
@@ -126,10 +125,10 @@ class TransportLoss(SimplexLoss):
         part: float,
         tile: Tile,
     ) -> Looked:
-        """Transport a tile of data to the model there; see `data.block.Look`.
+        """Transport a tile of the data to the model; see `data.block.CompareTile`.
 
-        `share` is the part of Psi_bar that the Psi of one mode is, and `part` that of all modes of this pass: this is
-        the ratio where nothing was observed.
+        `share` is the weight of the Psi of one mode in Psi_bar, and `part` the sum of these weights over the modes of
+        this pass, which is the ratio at missing entries.
         """
         start, x, y, mask, axes, backend = tile
         xp = backend.xp
@@ -151,7 +150,7 @@ class TransportLoss(SimplexLoss):
                 log_u=log_u,
                 warm=warm,
             )
-            if axis > 1:  # fibers along later axes share their place on the first one with others
+            if axis > 1:  # several fibers along this axis have the same index on the first one
                 terms = xp.sum(terms.reshape(3, x.shape[0], -1), axis=2)
             costs.append(terms)
             starts[mode] = log_u
@@ -167,7 +166,7 @@ class TransportLoss(SimplexLoss):
         return Looked((ratio,), xp.concat(costs), done)
 
     def _state(self, backend: Backend, state: Any, across: bool = False) -> WarmStarts | None:
-        """Return the warm starts of a block, new ones before its first transport, or None if none are kept."""
+        """Return the warm starts of a block (empty before its first transport), or None if none are kept."""
         return (WarmStarts(backend, across) if state is None else state) if self.warm else None
 
     def _nothing(self, block: Block, a: Array, rest: Sequence[Array]) -> Swept:
@@ -192,10 +191,10 @@ class TransportLoss(SimplexLoss):
         return state, Sums(across=swept.costs[:, 0], product=swept.sums[0], mass=mass), swept.rows[0]
 
     def add_product(self, backend: Backend, kept: Kept, product: Array) -> tuple[Kept, None]:
-        """Add to the numerator of the rows what transport along the samples found."""
+        """Add the result of the transport along the samples to the numerator of the rows."""
         return kept._replace(own=kept.own + kept.rows * backend.asarray(product)), None
 
-    # --- in the process of the fit ---
+    # --- methods of all blocks, run in the process of the fit ---
 
     def measured(
         self, blocks: Blocks, at: Position, graphs: Parts | None = None, penalty: Penalty = NO_PENALTY
