@@ -433,7 +433,7 @@ def test_two_tables_of_one_name_are_refused(tmp_path, capsys):
         (tmp_path / folder / "same.toml").write_text(TOML)
         paths.append(str(tmp_path / folder / "same.toml"))
     assert main(["reproduce", *paths, "-o", str(tmp_path / "out")]) == 1
-    assert "files of different names" in capsys.readouterr().err
+    assert "tables of different names" in capsys.readouterr().err
 
 
 def test_unknown_tables_methods_and_numbers_are_refused(capsys, table):
