@@ -27,7 +27,7 @@ sparse = pytest.importorskip("sparse")
 
 import gwntf.estimators.base as base  # noqa: E402
 from gwntf.data.dask.blocks import OnDask  # noqa: E402
-from gwntf.data.dask.tasks import Tasks, assigned  # noqa: E402
+from gwntf.data.dask.tasks import Tasks, assign_workers  # noqa: E402
 from gwntf.solver import iteration  # noqa: E402
 from tests.backends import needs_torch  # noqa: E402
 
@@ -470,7 +470,7 @@ ASSIGNED = {
 @pytest.mark.parametrize("name", ASSIGNED)
 def test_blocks_are_assigned_to_workers(name):
     workers, slots, wanted = ASSIGNED[name]
-    assert assigned(workers, slots) == wanted
+    assert assign_workers(workers, slots) == wanted
 
 
 def test_every_worker_works(current):

@@ -108,7 +108,7 @@ class DataTensor:
 
     def on_cluster(self, cluster: Cluster | None) -> DataTensor:
         """Return the same data on the backend of the workers, if there is a cluster."""
-        return self if cluster is None else replace(self, blocks=cluster.place(self.blocks))
+        return self if cluster is None else replace(self, blocks=cluster.to_workers(self.blocks))
 
     def split(self, rows: Any) -> list[Any]:
         """Split an array with one row per sample into the rows of each block."""

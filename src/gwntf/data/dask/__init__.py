@@ -1,8 +1,7 @@
-"""Blocks of samples on the workers of a Dask cluster: data stay there, and only small matrices are sent.
+"""Blocks of samples on the workers of a Dask cluster: data stay on the workers, and only small matrices are sent.
 
-The only place that imports dask. Start with `blocks`: the methods of `gwntf.data.blocks.Blocks` as tasks; `work` has
-the functions that run on workers, `cluster` brings data there, `tasks` assigns blocks to workers and calls the
-scheduler.
+Dask is imported only in this folder. Start with `blocks`, which implements `gwntf.data.blocks.Blocks` by tasks; `work`
+has the functions that run on workers, `cluster` moves data there, `tasks` assigns blocks to workers and submits tasks.
 """
 
 from gwntf.data.dask.cluster import Cluster

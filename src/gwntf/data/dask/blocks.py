@@ -1,4 +1,4 @@
-"""Blocks of samples on workers, to which functions are sent."""
+"""Blocks of samples on workers, and passes over them as tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gwntf.core import Array
 from gwntf.data.block import Block, Sums
 from gwntf.data.blocks import Blocks, Parts, Wanted
 from gwntf.data.dask import work
-from gwntf.data.dask.tasks import Future, Tasks, assigned
+from gwntf.data.dask.tasks import Future, Tasks, assign_workers
 from gwntf.data.partition import even_pieces
 
 
@@ -25,80 +25,80 @@ from gwntf.data.partition import even_pieces
 class OnDask(Blocks):
     """Blocks of samples on the workers of a cluster.
 
-    Shared factors are updated here and kept by the scheduler, so that the way back from a lost block leads through that
-    block and its neighbours in the graph, and not through the sums over all blocks.
+    Shared factors are updated in this process and sent with the tasks. Thus recomputing a lost block needs only that
+    block and its neighbours in the graph, and not the sums over all blocks.
     """
 
-    tasks: Tasks  # Those of the fit
-    backend: Backend  # That of this process, a NumPy one
-    width: int  # Entries of a sample
-    slices: Sequence[slice]  # Which samples each block has
+    tasks: Tasks  # Tasks of the fit
+    backend: Backend  # Backend of this process, with NumPy arrays
+    width: int  # Number of entries of a sample
+    slices: Sequence[slice]  # Samples of each block
     futures: Sequence[Future]  # The blocks
-    worker: work.WorkerBackend  # Where the workers compute
-    sparse: bool = False  # Whether blocks store nonzero entries alone
+    worker: work.WorkerBackend  # Backend of the workers
+    sparse: bool = False  # Whether blocks store only nonzero entries
 
     @cached_property
-    def _known(self) -> list[str | None]:
-        """Workers of the blocks when they were last assigned."""
-        return assigned([None] * len(self.slices), self.tasks.slots())
+    def _assignment(self) -> list[str | None]:
+        """Worker of every block, as last assign_workers."""
+        return assign_workers([None] * len(self.slices), self.tasks.slots())
 
-    def _workers(self) -> list[str | None]:
-        """Return the worker of every block, now that workers may have come or gone.
+    def _update_assignment(self) -> list[str | None]:
+        """Update the assignment, because workers may have joined or left, and return it.
 
-        Tasks of a block run there as long as that worker is there, and anywhere when it is not.
+        Tasks of a block run on its worker, or anywhere if that worker has left.
         """
-        self._known[:] = assigned(self._known, self.tasks.slots())
-        return self._known
+        self._assignment[:] = assign_workers(self._assignment, self.tasks.slots())
+        return self._assignment
 
     @cached_property
     def _functions(self) -> dict[Callable[..., Any], Future]:
         return {}
 
-    def _sent(self, function: Callable[..., Any]) -> Future:
-        """Send a function once: what it builds on a worker, such as kernels, is built once there."""
+    def _send_once(self, function: Callable[..., Any]) -> Future:
+        """Send a function once, so that its caches on a worker, such as kernels, are built once."""
         if function not in self._functions:
             self._functions[function] = self.tasks.put(function)
         return self._functions[function]
 
-    def _called(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> list[Future]:
+    def _submit_each(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> list[Future]:
         return [
-            self.tasks.submit(work.call, function, block, *own, near=near, name=_name(function))
-            for block, near, *own in zip(self.futures, self._workers(), *arguments, strict=True)
+            self.tasks.submit(work.call, function, block, *own, worker=worker, name=_name(function))
+            for block, worker, *own in zip(self.futures, self._update_assignment(), *arguments, strict=True)
         ]
 
     def stream(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
-        waiting = deque(self._called(function, *arguments))
+        waiting = deque(self._submit_each(function, *arguments))
         while waiting:
             yield self.tasks.gather(waiting.popleft())
 
     def prepared(self, function: Callable[..., Block], *arguments: Sequence[Any]) -> OnDask:
-        return replace(self, futures=self._called(function, *arguments))
+        return replace(self, futures=self._submit_each(function, *arguments))
 
     def on(self, worker: work.WorkerBackend) -> OnDask:
-        """Bring the blocks to a backend of the workers."""
-        return replace(self.prepared(worker.place), worker=worker)
+        """Move the blocks to a backend of the workers."""
+        return replace(self.prepared(worker.to_device), worker=worker)
 
     def run(
         self, function: Callable[..., Any], rest: Sequence[Array], *parts: Parts, **options: Any
     ) -> tuple[Parts, Any]:
-        done = self._run(function, rest, options, zip(self.futures, self._workers(), *parts, strict=True))
+        done = self._run(function, rest, options, zip(self.futures, self._update_assignment(), *parts, strict=True))
         return done, done
 
     def _run(
         self, function: Callable[..., Any], rest: Sequence[Array], options: Any, calls: Iterable[Any]
     ) -> list[Future]:
-        """Submit a pass over blocks of samples or columns: every call has a block, its worker and its parts."""
-        sent, shared = self._sent(function), self.tasks.put([self.backend.to_numpy(part) for part in rest])
+        """Submit a pass over blocks of samples or columns; `calls` are tuples of a block, its worker and its parts."""
+        sent, shared = self._send_once(function), self.tasks.put([self.backend.to_numpy(part) for part in rest])
         return [
-            self.tasks.submit(work.run_block, sent, block, shared, options, *own, near=near, name=_name(function))
-            for block, near, *own in calls
+            self.tasks.submit(work.run_block, sent, block, shared, options, *own, worker=worker, name=_name(function))
+            for block, worker, *own in calls
         ]
 
     def apply(self, function: Callable[..., Any], *parts: Parts, **options: Any) -> tuple[Parts, Any]:
-        sent = self._sent(function)
+        sent = self._send_once(function)
         done = [
-            self.tasks.submit(work.run_rows, sent, self.worker, options, *own, near=near, name=_name(function))
-            for near, *own in zip(self._known, *parts, strict=True)
+            self.tasks.submit(work.run_rows, sent, self.worker, options, *own, worker=worker, name=_name(function))
+            for worker, *own in zip(self._assignment, *parts, strict=True)
         ]
         return done, done
 
@@ -111,12 +111,12 @@ class OnDask(Blocks):
         return found
 
     def _each(self, function: Callable[[Any], Any], parts: Parts) -> list[Future]:
-        """Apply a small function to what every block has, where it is."""
-        pairs = zip(parts, self._known, strict=False)
-        return [self.tasks.submit(function, part, near=near, name=_name(function)) for part, near in pairs]
+        """Apply a small function to one value of every block, on its worker."""
+        pairs = zip(parts, self._assignment, strict=False)
+        return [self.tasks.submit(function, part, worker=worker, name=_name(function)) for part, worker in pairs]
 
     def put(self, values: Sequence[Any]) -> Parts:
-        return [self.tasks.put(value, near=near) for value, near in zip(values, self._known, strict=False)]
+        return [self.tasks.put(value, worker=worker) for value, worker in zip(values, self._assignment, strict=False)]
 
     def take(self, parts: Parts) -> list[Any]:
         found: list[Any] = self.tasks.gather(self._each(work.on_host, parts))
@@ -127,13 +127,13 @@ class OnDask(Blocks):
 
     def neighbour_rows(self, wanted: Wanted, kept: Parts) -> Parts:
         return [
-            [self.tasks.submit(work.take_rows, kept[k], rows, near=self._known[k]) for k, rows in needed.items()]
+            [self.tasks.submit(work.take_rows, kept[k], rows, worker=self._assignment[k]) for k, rows in needed.items()]
             for needed in wanted
         ]
 
     @cached_property
     def _columns(self) -> list[Future]:
-        """Blocks of columns, as many as there are blocks of samples or fewer."""
+        """Blocks of columns, at most as many as blocks of samples."""
         parts = even_pieces(self.width, len(self.slices))
         return [
             self.tasks.submit(
@@ -142,9 +142,9 @@ class OnDask(Blocks):
                 part.start,
                 list(self.slices),
                 [self.tasks.submit(methodcaller("column_part", part), block, name="split") for block in self.futures],
-                near=near,
+                worker=worker,
             )
-            for part, near in zip(parts, self._workers(), strict=False)
+            for part, worker in zip(parts, self._update_assignment(), strict=False)
         ]
 
     def run_columns(
@@ -152,10 +152,10 @@ class OnDask(Blocks):
     ) -> tuple[Any, Any, Parts]:
         rows = self.tasks.submit(np.concatenate, self._each(work.host_rows, kept))
         before = [None] * len(self._columns) if state is None else state
-        calls = zip(self._columns, self._known, before, repeat(rows), strict=False)
+        calls = zip(self._columns, self._assignment, before, repeat(rows), strict=False)
         done = self._run(function, rest, options, calls)
-        whole = self.tasks.reduce(work.add_up, self._each(attrgetter("product"), done))
-        split = [self.tasks.submit(getitem, whole, part) for part in self.slices]
+        total = self.tasks.reduce(work.add_up, self._each(attrgetter("product"), done))
+        split = [self.tasks.submit(getitem, total, part) for part in self.slices]
         return done, self.tasks.submit(work.join_sums, self._each(attrgetter("sums"), done)), split
 
     def column_counts(self) -> list[int]:
@@ -167,6 +167,6 @@ class OnDask(Blocks):
 
 
 def _name(function: Any) -> str:
-    """Name of a function for the dashboard."""
-    inner = getattr(function, "func", function)  # that of a `functools.partial`
+    """Return the name of a function for the dashboard."""
+    inner = getattr(function, "func", function)  # the function of a `functools.partial`
     return str(getattr(inner, "__name__", type(inner).__name__)).strip("_")

@@ -10,20 +10,20 @@ import dask
 from distributed import Client, futures_of, get_client, wait
 
 Future = Any
-"""A value on the cluster, or a task that will make it."""
+"""A value on the cluster, or a task that computes it."""
 
-_FAN = 4
+_FAN_IN = 4
 RETRIES = 2
 
-_PATIENCE = 5.0
-"""Seconds after which tasks that wait for a lost worker are looked for."""
+_POLL_SECONDS = 5.0
+"""Seconds between searches for tasks that wait for a lost worker."""
 
 
 class Tasks:
     """The tasks of one fit.
 
-    Every task is pure and has a key of its own, so that the scheduler can run it again wherever its result was lost;
-    what a task is given from here is kept by the scheduler with it.
+    Every task is pure and has a unique key, so that the scheduler can run it again if its result is lost; the scheduler
+    stores the arguments with the task.
     """
 
     def __init__(self, client: Client) -> None:
@@ -31,11 +31,11 @@ class Tasks:
         self._open: WeakSet[Any] = WeakSet()
 
     def submit(
-        self, function: Callable[..., Any], *arguments: Any, near: str | None = None, name: str | None = None
+        self, function: Callable[..., Any], *arguments: Any, worker: str | None = None, name: str | None = None
     ) -> Future:
         """Submit a task; futures among the arguments, or in a list among them, are its dependencies.
 
-        It runs where the scheduler puts it, or on the worker `near` as long as that one is there.
+        It runs on the given worker as long as that worker exists, otherwise where the scheduler decides.
         """
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1000PB"}):
             future = self.client.submit(
@@ -44,35 +44,35 @@ class Tasks:
                 key=f"gwntf-{name or function.__name__.strip('_')}-{uuid4().hex}",
                 pure=False,
                 retries=RETRIES,
-                workers=near,
-                allow_other_workers=near is not None,
+                workers=worker,
+                allow_other_workers=worker is not None,
             )
         self._open.add(future)
         return future
 
-    def put(self, value: Any, *, near: str | None = None) -> Future:
-        """Bring a value to the cluster in such a way that it is not lost with a worker."""
-        return self.submit(_identity, value, near=near, name="put")
+    def put(self, value: Any, *, worker: str | None = None) -> Future:
+        """Send a value to the cluster; the scheduler keeps a copy, so that it survives the loss of a worker."""
+        return self.submit(_identity, value, worker=worker, name="put")
 
     def reduce(self, function: Callable[[Sequence[Any]], Any], futures: Sequence[Future]) -> Future:
-        """Combine values, a few at a time, by a tree of tasks."""
+        """Combine values by a tree of tasks."""
         level = list(futures)
         while len(level) > 1:
-            groups = [level[start : start + _FAN] for start in range(0, len(level), _FAN)]
+            groups = [level[start : start + _FAN_IN] for start in range(0, len(level), _FAN_IN)]
             level = [group[0] if len(group) == 1 else self.submit(function, group) for group in groups]
         return level[0]
 
     def gather(self, futures: Any) -> Any:
-        """Bring the values of futures here, and meanwhile free tasks that wait for a lost worker."""
+        """Return the values of futures; while waiting, release tasks that wait for a lost worker."""
         while True:
             try:
-                wait(futures_of(futures), timeout=_PATIENCE)
+                wait(futures_of(futures), timeout=_POLL_SECONDS)
                 return self.client.gather(futures)
             except TimeoutError:
-                self.client.run_on_scheduler(_free_waiting)
+                self.client.run_on_scheduler(_release_waiting)
 
     def slots(self) -> list[str]:
-        """Return the workers, each as often as it has threads."""
+        """Return the addresses of the workers, each repeated for each of its threads."""
         return [worker for worker, threads in self.client.nthreads().items() for _ in range(threads)]
 
     def release(self) -> None:
@@ -87,19 +87,19 @@ class Tasks:
 
 
 def current_client() -> Client | None:
-    """Return the client in use, which is the last one made, or None."""
+    """Return the current client, which is the last one created, or None."""
     try:
         return get_client()
     except ValueError:
         return None
 
 
-def assigned(workers: Sequence[str | None], slots: Sequence[str]) -> list[str | None]:
+def assign_workers(workers: Sequence[str | None], slots: Sequence[str]) -> list[str | None]:
     """Assign every block to a worker; blocks with a free slot stay, extra blocks go to the least loaded worker.
 
-    The scheduler alone would leave blocks where they were made, since moving one takes longer than a step of it: two
-    blocks that were made on one worker would stay there for the whole fit, beside an idle one. `workers` are those of
-    the blocks so far, and `slots` names every worker as often as it has threads.
+    Without an assignment the scheduler would leave blocks where they were computed, because moving one takes longer
+    than a task: two blocks could stay on one worker for the whole fit while another worker is idle. `workers` are those
+    of the blocks so far; `slots` contains every worker once per thread.
     """
     free, threads = Counter(slots), Counter(slots)
     found: list[str | None] = []
@@ -116,11 +116,11 @@ def assigned(workers: Sequence[str | None], slots: Sequence[str]) -> list[str | 
     return found
 
 
-def _free_waiting(dask_scheduler: Any) -> None:
-    """Let tasks run anywhere that prefer a worker which is gone.
+def _release_waiting(dask_scheduler: Any) -> None:
+    """Let tasks run anywhere if their preferred worker has left.
 
     A task that is lost while there is no other worker waits; when a worker joins, the scheduler only considers tasks
-    that prefer this one, or none.
+    that prefer this worker or none.
     """
     for task in dask_scheduler.unrunnable:
         if task.loose_restrictions and str(task.key).startswith("gwntf-"):

@@ -1,6 +1,6 @@
-"""What runs on workers: a function of one block with its parts, and the small steps between passes.
+"""Functions that run on workers: passes over one block, and small steps between passes.
 
-Data and states stay on the backend of the worker; what is sent is NumPy arrays. Large values report their size
+Data and states stay on the backend of the worker; NumPy arrays are sent. Large values report their size
 (`__sizeof__`), so that the scheduler does not move them.
 """
 
@@ -22,7 +22,7 @@ from gwntf.data.sources import as_block, read
 
 @dataclass(frozen=True)
 class WorkerBackend:
-    """Which backend the workers use; made where it is first needed, and not sent."""
+    """The backend of the workers, created on each worker at first use."""
 
     device: str | None = None
     name: str = "auto"
@@ -32,8 +32,8 @@ class WorkerBackend:
         """The backend of this worker."""
         return get_backend(self.name, device=self.device)
 
-    def place(self, block: Block) -> Block:
-        """Bring a block to the backend of this worker."""
+    def to_device(self, block: Block) -> Block:
+        """Move a block to the backend of this worker."""
         with self.backend.session(None):
             return block.on(self.backend)
 
@@ -43,18 +43,18 @@ class WorkerBackend:
 
 @dataclass(frozen=True)
 class Result:
-    """What a pass left with a block, and what it adds to the sums over all blocks."""
+    """Result of a pass: the new state of a block, and its contribution to the sums over all blocks."""
 
     kept: Any
     sums: Sums | None
-    product: FloatArray | None = None  # Rows that a block of columns has for all samples
+    product: FloatArray | None = None  # Contribution of a block of columns to an array with one row per sample
 
     def __sizeof__(self) -> int:
         return sum(_bytes(part) for part in (self.kept, self.sums, self.product))
 
 
 def _bytes(value: Any) -> int:
-    """Bytes of a value, or of the parts of a tuple."""
+    """Return the size of a value, or of all items of a tuple, in bytes."""
     if isinstance(value, tuple):
         return sum(_bytes(part) for part in value)
     return int(getattr(value, "nbytes", 0)) or getsizeof(value)
@@ -67,7 +67,7 @@ def run_block(
     backend = block.backend
     with backend.session(None), backend.quiet():
         shared = [backend.asarray(factor) for factor in rest]
-        kept, sums, *product = function(block, shared, *(_here(part, backend) for part in parts), **options)
+        kept, sums, *product = function(block, shared, *(_on_backend(part, backend) for part in parts), **options)
         return Result(kept, sums.map(backend.to_numpy), *(backend.to_numpy(rows) for rows in product))
 
 
@@ -75,18 +75,18 @@ def run_rows(function: Callable[..., Any], worker: WorkerBackend, options: Mappi
     """Run a function that needs no data; see `Blocks.apply`."""
     backend = worker.backend
     with backend.session(None), backend.quiet():
-        kept, sums = function(backend, *(_here(part, backend, read_only=True) for part in parts), **options)
+        kept, sums = function(backend, *(_on_backend(part, backend, read_only=True) for part in parts), **options)
         return Result(kept, sums and sums.map(backend.to_numpy))
 
 
 def call(function: Callable[..., Any], block: Block, *arguments: Any) -> Any:
-    """Call a function with a block, in the session of its backend."""
+    """Call a function of a block in the session of its backend."""
     with block.backend.session(None):
         return function(block, *arguments)
 
 
-def _here(part: Any, backend: Backend, *, read_only: bool = False) -> Any:
-    """Bring what belongs to a block to its backend; states that a pass writes into are copied: tasks stay pure."""
+def _on_backend(part: Any, backend: Backend, *, read_only: bool = False) -> Any:
+    """Move a value of a block to a backend; states that a pass updates in place are copied, so that tasks stay pure."""
     value = part.kept if isinstance(part, Result) else part
     if read_only and isinstance(value, Kept):
         return value._replace(state=None).on(backend)._replace(state=value.state)
@@ -94,8 +94,8 @@ def _here(part: Any, backend: Backend, *, read_only: bool = False) -> Any:
 
 
 def on_host(part: Any) -> Any:
-    """Return what belongs to a block in NumPy arrays."""
-    return _here(part, get_backend("numpy"))
+    """Return a value of a block in NumPy arrays."""
+    return _on_backend(part, get_backend("numpy"))
 
 
 def add_up(parts: Sequence[Any]) -> Any:
@@ -104,7 +104,7 @@ def add_up(parts: Sequence[Any]) -> Any:
 
 
 def join_sums(parts: Sequence[Sums]) -> Sums:
-    """Add up sums of blocks of columns; products with one row per column are joined."""
+    """Add up the sums of blocks of columns; products with one row per column are concatenated."""
     joined = Sums()
     for name in parts[0]:
         values = [part[name] for part in parts]
@@ -116,23 +116,23 @@ def join_sums(parts: Sequence[Sums]) -> Sums:
 
 
 def host_rows(part: Any) -> FloatArray:
-    """A(1) of a block, in NumPy; its state is not copied."""
+    """Return A(1) of a block as a NumPy array, without copying its state."""
     kept: Kept = part.kept if isinstance(part, Result) else part
     rows: FloatArray = get_backend("numpy").asarray(kept.rows)
     return rows
 
 
 def take_rows(part: Any, which: Any) -> FloatArray:
-    """Take some rows of A(1) of a block."""
+    """Return some rows of A(1) of a block."""
     return np.ascontiguousarray(host_rows(part)[which])
 
 
 def read_block(worker: WorkerBackend, chunk: Any, dtype: np.dtype[Any]) -> Block:
-    """Turn a chunk of a Dask array into a block; entries are not checked."""
+    """Convert a chunk of a Dask array to a block; entries are not checked."""
     return as_block(read(chunk, slice(None)), worker.backend, dtype)
 
 
 def make_columns(worker: WorkerBackend, first: int, slices: Sequence[slice], parts: Sequence[Block]) -> Any:
-    """Join some columns from all blocks of samples to a `ColumnBlock`."""
+    """Join some columns of all blocks of samples to a `ColumnBlock`."""
     with worker.backend.session(None):
         return parts[0].join_columns(parts, slices, first, worker.backend)
