@@ -146,7 +146,7 @@ def test_weights_of_samples_are_refused_by_the_class_that_was_called(method):
     model = MiniBatchGWNTF(2, max_epochs=1, tol=0) if method == "partial_fit" else NCP(2, max_iter=2, tol=0)
     if method == "score":
         model.fit(GOOD)
-    message = f"sample_weight: got an argument that {type(model).__name__} does not take.*same weight: repeat"
+    message = f"sample_weight: got weights, which {type(model).__name__} does not support; .*repeat"
     with pytest.raises(InputError, match=message):
         getattr(model, method)(GOOD, sample_weight=np.ones(6))
 

@@ -255,7 +255,9 @@ def test_more_connected_parts_than_clusters_warn_in_fit_and_not_in_predict(rng):
     X = rng.random((20, 5, 4))
     graph = csr_array(block_diag([np.ones((5, 5))] * 4))
     clusterer = small(3, graph=graph)
-    with pytest.warns(DisconnectedGraphWarning, match="The graph falls into 4 parts, more than the 3 clusters") as seen:
+    with pytest.warns(
+        DisconnectedGraphWarning, match="The graph has 4 connected components, more than the 3 clusters"
+    ) as seen:
         clusterer.fit(X)
     assert len(seen) == 1
     assert seen[0].filename == __file__

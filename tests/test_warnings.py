@@ -153,7 +153,7 @@ def test_clusters_fewer_than_the_parts_of_the_graph_are_told_and_as_many_are_not
     clusterer = TensorClustering(3, graph=graph, max_iter=3, random_state=0)
     ((category, text),) = told(clusterer)
     assert category is DisconnectedGraphWarning
-    assert text.startswith("The graph falls into 4 parts, more than the 3 clusters")
+    assert text.startswith("The graph has 4 connected components, more than the 3 clusters")
     assert told(clusterer.set_params(n_clusters=4)) == []
     assert told(clusterer.set_params(n_clusters=3, graph_reg=0)) == []
 
@@ -164,7 +164,7 @@ def test_light_samples_are_told_where_samples_are_not_scaled():
     ((category, text),) = told(model, uneven)
     sums = uneven.sum(axis=(1, 2))
     assert category is UnevenSamplesWarning
-    assert text.startswith(f"Half of the samples have {np.sort(sums)[:10].sum() / sums.sum():.2g} of all mass")
+    assert text.startswith(f"Half of the samples have {np.sort(sums)[:10].sum() / sums.sum():.2g} of the total mass")
     assert f"(sums from {sums.min():.3g} to {sums.max():.3g})" in text
     assert told(model.set_params(sample_norm="l2"), uneven) == []
 
@@ -184,7 +184,7 @@ def test_a_long_mode_of_all_pairs_is_told_with_its_size(monkeypatch):
     model.set_params(transport=TransportOptions(kernel_tol=1e-9))
     ((category, text),) = told(model)
     assert category is CoarseKernelWarning
-    assert text.startswith("No near-far kernel along axis 0 is exact to kernel_tol=1e-09, so all 20 x 20 pairs")
+    assert text.startswith("No near-far kernel along axis 0 reaches kernel_tol=1e-09, so all 20 x 20 pairs")
     assert told(model.set_params(transport__kernel_tol=0)) == []
 
 

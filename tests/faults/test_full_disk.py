@@ -145,7 +145,7 @@ def test_with_no_room_for_a_checkpoint_the_fit_warns_goes_on_and_tries_again(tmp
     assert where == __file__
     assert str(tmp_path / "file") in message
     assert "File too large" in message
-    assert "goes on and tries again" in message
+    assert "continues and tries again" in message
     assert seen == [[]] * 12 + [["file"]] * 4
     assert same
     assert list(tmp_path.iterdir()) == []

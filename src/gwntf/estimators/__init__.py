@@ -1,10 +1,10 @@
 """The factorizations and the clusterer as scikit-learn estimators.
 
 May import `distances`, `solver` and everything below them. Start with `matrix` and `tensor`: each class lists its
-parameters and is put together from `parts` (an order, a loss, a graph) over `base`, the fit of all factorizations, and
-`fitted`, their methods for new samples. `clusterer` finds clusters with one of them. `options` are expert options,
-`constraints` says what parameters may be, `files` writes and loads models, `sklearn_compat` wraps private parts of
-scikit-learn.
+parameters and combines mixins of `parts` (an order, a loss, a graph) with `base`, the fit of all factorizations, and
+`fitted`, their methods for new samples. `clusterer` uses a factorization for clustering. `options` has expert options,
+`constraints` the allowed values of parameters; `files` writes and loads models, `sklearn_compat` wraps private parts
+of scikit-learn.
 """
 
 from gwntf.estimators.base import fit_many

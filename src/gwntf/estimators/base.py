@@ -1,4 +1,4 @@
-"""What all factorizations share: their parameters, and the fit; `fitted` has what a fitted one does."""
+"""Base class of all factorizations: parameters and `fit`; `fitted` has the methods of fitted models."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,9 +31,8 @@ from gwntf.solver import Checkpoint, Problem, Result, Stopping, following, solve
 class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     """Abstract base of the estimators: a CP model of samples-first data.
 
-    An estimator is put together from this class, an order (`parts.Tensor` or `parts.Matrix`), a loss
-    (`parts.LeastSquares` or `parts.Transport`) and, where it has one, `parts.Graph`; its constructor lists all its
-    parameters.
+    An estimator combines this class with an order (`parts.Tensor` or `parts.Matrix`), a loss (`parts.LeastSquares` or
+    `parts.Transport`) and optionally `parts.Graph`; its constructor lists all its parameters.
     """
 
     n_components: int
@@ -48,35 +47,35 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
     random_state: Any
 
     _own_constraints: ClassVar[Mapping[str, Sequence[Any]]] = {}
-    """Types and values of parameters, by name, in place of those of `CONSTRAINTS`."""
+    """Allowed types and values of parameters, by name, that override those of `CONSTRAINTS`."""
 
     @property
     def _parameter_constraints(self) -> dict[str, list[Any]]:
-        """What each parameter may be, where scikit-learn looks for it."""
+        """Allowed types and values of every parameter, read by scikit-learn."""
         return {name: list(self._own_constraints.get(name, CONSTRAINTS[name])) for name in self.get_params(deep=False)}
 
-    # --- what the parts supply ------------------------------------------------------------------------------
+    # --- defined by the parts --------------------------------------------------------------------------------
 
     def _check_loss(self, shape: tuple[int, ...]) -> Any:
-        """Check the parameters of the loss against the shape of the folded X; return those that `_loss` takes."""
+        """Check the parameters of the loss against the shape of the folded X; return the argument of `_loss`."""
 
     @abstractmethod
     def _loss(self, checked: Any, tensor: DataTensor) -> Loss:
-        """Specify the loss for normalised data, given the result of `_check_loss`."""
+        """Return the loss for normalised data, given the result of `_check_loss`."""
 
     def _check_graph(self, n_samples: int) -> csr_array | None:  # noqa: ARG002
-        """Check a graph that the user gave, before any work."""
+        """Check the parameters of the graph; return a precomputed graph, or None."""
         return None
 
     def _build_graph(self, given: csr_array | None, tensor: DataTensor) -> tuple[csr_array | None, float]:  # noqa: ARG002
-        """Return the graph on the samples and its weight; only `parts.Graph` has one."""
+        """Return the graph on the samples and its weight; overridden by `parts.Graph`."""
         return None, 0.0
 
     def _prepare_start(self, tensor: DataTensor) -> None:
-        """Find what the starts of all fits of these data have in common."""
+        """Compute what the starts of all fits of these data share."""
 
     def _start(self, tensor: DataTensor, rng: np.random.RandomState) -> Any:  # noqa: ARG002
-        """Return the starting factors, or how to draw them, as the solver takes them."""
+        """Return the initial factors, or the name of the method that computes them."""
         return self.init
 
     # --- fitting --------------------------------------------------------------------------------------------
@@ -93,13 +92,13 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         y : None
             Ignored.
         sample_weight : None
-            Refused: all samples have the same weight.
+            Not supported: all samples have the same weight.
 
         Returns
         -------
         self
-            Fitted attributes are set together when the fit has ended: a fit that is interrupted or refused leaves those
-            of an earlier fit as they were.
+            Fitted attributes are set together at the end of the fit: a fit that is interrupted or raises an error
+            leaves those of an earlier fit unchanged.
 
         Examples
         --------
@@ -117,7 +116,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
 
     @contextmanager
     def _replaced(self, *, refit: bool) -> Iterator[Self]:
-        """Provide a copy to fit, whose state replaces that of this estimator if the block ends without an error.
+        """Yield a copy to fit, whose state replaces that of this estimator if the block ends without an error.
 
         With `refit` the copy has no fitted attributes.
         """
@@ -127,7 +126,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         self.__dict__ = model.__dict__
 
     def _fit_each(self, X: Any, models: Sequence[Self]) -> None:
-        """Fit each of some models that differ only in their random numbers; the problem is built from this one."""
+        """Fit several models that differ only in `random_state`; the problem is built from this model."""
         check_parameters(self)
         checkpoint = checkpoint_of(self.callbacks)
         with self._place(X) as place:
@@ -163,7 +162,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             as_factors(self.init, shape, self.n_components)
         tensor, scale = raw.normalised(self.sample_norm)
         if not tensor.mass > 0:
-            raise InputError("X", "only zeros", "data with some mass")
+            raise InputError("X", "only zeros", "data with nonzero entries")
         if self.sample_norm is None:
             sums = tensor.backend.to_numpy(tensor.sample_sums)
             check_unscaled(tensor.dtype, tensor.largest, float(sums.sum()), self._degrees)
@@ -178,7 +177,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         return problem, scale
 
     def _set_result(self, result: Result, tensor: DataTensor, scale: Array, X: Any) -> None:
-        """Set the fitted attributes, and warn where the fit had not converged."""
+        """Set the fitted attributes, and warn if the fit did not converge."""
         self._set_factors(result.factors, tensor, scale, X)
         self.objective_, self.objective_curve_ = result.objective, result.objective_curve
         self.objective_terms_ = result.terms
@@ -187,7 +186,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         warn_empty_components([tensor.backend.to_numpy(factor) for factor in result.factors])
 
     def _set_factors(self, factors: Sequence[Array], tensor: DataTensor, scale: Array, X: Any) -> None:
-        """Set factors, as arrays of the kind of X, and delete what was computed from others."""
+        """Set the factors, as arrays of the same kind as X, and delete attributes computed from earlier ones."""
         backend = tensor.backend
         self.__dict__.pop("components_", None)
         self.reconstruction_err_ = tensor.relative_error(KruskalRows(factors))
@@ -196,7 +195,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         self.sample_scale_ = backend.as_given(scale, X)
 
     def fit_transform(self, X: Any, y: Any = None, *, sample_weight: None = None) -> Array:
-        """Factorise X and return `embedding_`, the embedding that the fit found (graph included).
+        """Factorise X and return `embedding_`, the embedding of the fit, which includes the graph.
 
         It differs from ``fit(X).transform(X)``, which treats X as new samples.
 
@@ -211,25 +210,24 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         return self.fit(X, y, sample_weight=sample_weight).embedding_
 
     def fit_impute(self, X: Any, y: Any = None, *, sample_weight: None = None) -> Array:
-        """Factorise X and return it with its missing entries filled in by the fit, graph included.
+        """Factorise X and return it with its missing entries filled in from the fitted model.
 
-        Needs ``missing="ignore"`` where entries are missing. It differs from ``fit(X).impute(X)``, which treats X as
-        new samples.
+        Needs ``missing="ignore"`` if entries are missing. It differs from ``fit(X).impute(X)``, which treats X as new
+        samples.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, I_1, ..., I_{N-1})
-            Nonnegative data, NaN or masked where nothing was observed.
+            Nonnegative data, NaN or masked at missing entries.
         y : None
             Ignored.
         sample_weight : None
-            Refused: all samples have the same weight.
+            Not supported: all samples have the same weight.
 
         Returns
         -------
-        array of the shape and the kind of X
-            In the number type of the fit: observed entries as they were given; the others are
-            ``embedding_ @ components_``.
+        array of the same shape and kind as X
+            In the number type of the fit: observed entries of X, and ``embedding_ @ components_`` at missing entries.
 
         Examples
         --------
@@ -262,7 +260,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
 
 
 def check_parameters(model: Any) -> None:
-    """Raise a ValueError unless every parameter of an estimator has a valid type and value, whatever the data."""
+    """Raise a ValueError unless every parameter of an estimator has a valid type and value; no data are needed."""
     model._validate_params()
     for name, allowed in model._parameter_constraints.items():
         value = getattr(model, name)
@@ -274,7 +272,7 @@ def check_parameters(model: Any) -> None:
 
 
 def checkpoint_of(callbacks: Sequence[Any] | None) -> Checkpoint | None:
-    """Return the checkpoint among the callbacks, whose folder must exist."""
+    """Return the checkpoint among the callbacks, or None; its folder must exist."""
     found = [callback for callback in callbacks or () if isinstance(callback, Checkpoint)]
     if len(found) > 1:
         raise InputError("callbacks", f"{len(found)} checkpoints", "at most one")
@@ -294,18 +292,19 @@ Model = TypeVar("Model", bound=Factorization)
 def fit_many(estimator: Model, X: Any, random_states: Sequence[Any]) -> list[Model]:
     """Fit an estimator once for every random state.
 
-    The same as fitting copies of it one after the other, but X is checked and brought to the engine once, and graph,
-    costs and kernels are built once; on a GPU small problems are recorded by the first fit and replayed by the others.
+    Equivalent to fitting copies of it one after the other, but X is checked and transferred to the device once, and
+    graph, costs and kernels are built once; on a GPU, small problems are recorded by the first fit and replayed by the
+    others.
 
     Parameters
     ----------
     estimator : estimator of this library
-        Not fitted itself.
+        It is not fitted itself.
     X : array-like
         Data, as in `fit`.
     random_states : sequence of int, RandomState or None
-        One for each fit; with a graph metric "auto" the first one also chooses the graph of all. Callbacks see all
-        fits, one after the other.
+        One for each fit; with a graph metric "auto" the first one also determines the graph of all fits. Callbacks
+        follow all fits, one after the other.
 
     Returns
     -------
@@ -325,9 +324,9 @@ def fit_many(estimator: Model, X: Any, random_states: Sequence[Any]) -> list[Mod
         raise InputError("estimator", type(estimator).__name__, "an estimator of this library")
     models = [clone(estimator).set_params(random_state=state) for state in random_states]
     if not models:
-        raise InputError("random_states", "none", "at least one")
+        raise InputError("random_states", "an empty sequence", "at least one random state")
     for model in models:
-        model.callbacks = estimator.callbacks  # not copies: they follow all fits, one after the other
+        model.callbacks = estimator.callbacks  # not cloned: the same objects follow all fits
         model._clusters = getattr(estimator, "_clusters", None)
     models[0]._fit_each(X, models)
     return models

@@ -1,4 +1,4 @@
-"""TensorClustering: clusters of images and other samples with axes."""
+"""TensorClustering: clustering of images and other multi-way samples."""
 
 import os
 from collections.abc import Sequence
@@ -35,11 +35,11 @@ class TrainingRows:
 
 
 class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Clusters of images, spectra or other nonnegative samples, by a factorization with a strong graph.
+    """Clustering of images, spectra or other nonnegative samples, by a factorization with a large graph weight.
 
-    A neighbour graph, whose metric is chosen without labels, gives the start of a `GWNTF` with a large graph weight;
-    its embedding is labelled, and the labels are refined on the graph. One setting serves all data
-    (`docs/clustering.md` has results and what each part adds).
+    A neighbour graph, whose metric is chosen without labels, gives the initial factors of a `GWNTF` with a large graph
+    weight; its embedding is labelled, and the labels are refined on the graph. The defaults are the same for all data
+    (`docs/clustering.md` has results and the effect of each step).
 
     Parameters
     ----------
@@ -58,21 +58,21 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     missing : {"error", "ignore"}, default="error"
         Whether NaN, or the mask of a masked array, raises an error or marks entries that were not observed.
     max_iter : int, default=10
-        Number of iterations. With a large graph weight more iterations smooth too much.
+        Number of iterations. With a large graph weight more iterations oversmooth the embedding.
     assign_labels : {"discretize", "kmeans", "cluster_qr"}, default="discretize"
-        How the embedding is labelled.
+        Method that labels the embedding.
     refine_labels : bool, default=True
-        Whether single samples then move to clusters of their neighbours while that raises the modularity of the labels
-        on the graph; a spectral clustering refined in the same way is kept instead if its modularity is higher.
+        Whether single samples are then moved to clusters of their neighbours while that raises the modularity of the
+        labels on the graph; a spectral clustering refined in the same way is used instead if its modularity is higher.
     engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
         Library for the computations, as for `GWNTF`.
     device : str, optional
-        Device of torch: "cuda", "cuda:1" or "cpu". By default that of a tensor X.
+        Torch device: "cuda", "cuda:1" or "cpu". By default that of X if X is a tensor.
     dtype : {"float32", "float64"}, optional
-        Number type of the computations; by default that of X, and float32 on torch.
+        Number type of the computations; by default that of X, or float32 with torch.
     callbacks : list, optional
         Objects that follow the fit: a `ProgressBar`, a `Checkpoint`, or functions, which are called with an `Iteration`
-        after every iteration and end the fit by returning True.
+        after every iteration and stop the fit by returning True.
     random_state : int, RandomState or None, default=None
         Seed of the initial factors, of the choice of the metric and of the labels.
 
@@ -81,11 +81,11 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     labels_ : (n_samples,) array
         Cluster of every training sample, from 0.
     model_ : GWNTF
-        The fitted factorization: embedding, parts, reconstructions.
+        The fitted factorization, with embedding, components and reconstructions.
     graph_metric_ : str
-        Metric of the graph that was chosen, where it is "auto".
+        Chosen metric of the graph, if the metric is "auto".
     modularity_ : dict
-        Modularity of the clusters of every candidate, by metric.
+        Modularity of the clusters of every candidate metric, if the metric is "auto".
     n_iter_ : int
         Number of iterations of the factorization.
     n_features_in_ : int
@@ -154,7 +154,7 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def factorization(self) -> GWNTF:
-        """Return the factorization that `fit` fits, not fitted."""
+        """Return the unfitted factorization used by `fit`."""
         graph: Any = self.graph
         if isinstance(graph, str):
             graph = KNNGraph(metric="auto", weight="self-tuning")
@@ -236,10 +236,10 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return clearest(graph, labels, self.n_clusters, self.random_state)
 
     def predict(self, X: Any) -> NDArray[np.int_]:
-        """Give new samples the clusters of the nearest training samples.
+        """Return the clusters of new samples.
 
-        Each sample takes the label of the training sample whose embedding has the nearest direction, both embedded as
-        new samples. Until the first call the clusterer refers to the X of `fit`, which must not change.
+        Each sample gets the label of the training sample whose embedding has the nearest direction, both embedded as
+        new samples. The clusterer keeps a reference to the X of `fit`, which must not change, until the first call.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return nearest_label(self.model_._rows_as_new(X), self._training_rows(), self.labels_)
 
     def _training_rows(self) -> FloatArray:
-        """Embed the training samples as new ones, once."""
+        """Return the embedding of the training samples as new ones, computed on first use."""
         training = self._training
         if training.rows is None:
             training.rows, training.samples = self.model_._rows_as_new(training.samples), None
@@ -270,7 +270,7 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         path : path
             File to write, usually with the suffix ".gwntf".
         """
-        from gwntf.estimators.files import write_clusterer  # it imports this class
+        from gwntf.estimators.files import write_clusterer  # imports this module
 
         check_is_fitted(self)
         check_target(path)
@@ -286,7 +286,7 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def for_clusters(model: Model, n_clusters: int) -> Model:
-    """Set the number of clusters that ``init="graph"`` and ``KNNGraph(metric="auto")`` look for; return the model."""
+    """Set the number of clusters for ``init="graph"`` and ``KNNGraph(metric="auto")``; return the model."""
     if isinstance(model, Graph):
         model._clusters = n_clusters
     return model

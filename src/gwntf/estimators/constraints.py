@@ -1,4 +1,4 @@
-"""What the parameters of the estimators may be, as scikit-learn checks them."""
+"""Allowed types and values of the parameters of the estimators, in the form that scikit-learn checks."""
 
 import numbers
 from typing import Any
@@ -41,7 +41,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "max_epochs": [AT_LEAST_ONE],
     "forget_factor": [Interval(numbers.Real, 0, 1, closed="right")],
 }
-"""By name; the same for every class that has the parameter."""
+"""Constraints by parameter name, shared by all classes with the parameter."""
 
 NO_GRAPH_INIT = [StrOptions(set(INITS)), list, tuple]
-"""`init` of estimators without a graph."""
+"""Constraints of `init` for estimators without a graph."""

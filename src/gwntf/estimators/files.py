@@ -1,4 +1,4 @@
-"""Models in files: what is written, and the checks of a file before it becomes a model again."""
+"""Model files: their content, and the checks when a model is loaded."""
 
 import math
 import os
@@ -35,7 +35,7 @@ FITTED_FIELDS = (
     "n_features_in_",
     "_layout",
 )
-"""What every fitted model has."""
+"""Attributes of every fitted model."""
 
 OPTIONAL_FIELDS = (
     "costs_",
@@ -46,7 +46,7 @@ OPTIONAL_FIELDS = (
     "_means",
     "n_batches_",
 )
-"""What some have, by their class and parameters."""
+"""Attributes that depend on class and parameters."""
 
 
 def write_model(model: Factorization, path: str | os.PathLike[str]) -> None:
@@ -74,21 +74,22 @@ def _content(model: Factorization) -> dict[str, Any]:
 
 
 def _params(model: Any) -> dict[str, Any]:
-    """Return the parameters that a file has; refuse those that it cannot have."""
+    """Return the parameters for a file; raise InputError if they cannot be written."""
     if KNOWN.get(type(model).__name__) is not type(model):
         raise InputError("model", f"a {type(model).__name__}", f"one of {', '.join(KNOWN)}")
     own = model.get_params(deep=False)
     graph = own.get("graph")
     if isinstance(graph, KNNGraph) and callable(graph.metric):
-        allowed = "a named metric, or `graph=KNNGraph(metric=...).build(X)`: functions are not written to files"
+        allowed = "a named metric, or `graph=KNNGraph(metric=...).build(X)`: functions cannot be written to files"
         raise InputError("graph.metric", "a function", allowed)
     return {name: value for name, value in own.items() if name not in SESSION}
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load a model or a clusterer that `save` has written.
+    """Load a model or a clusterer written by `save`.
 
-    Nothing in the file is run. What is damaged in any byte, cut, foreign or of a later format is refused.
+    No code from the file is executed. Files that are damaged, truncated, of another kind or of a later version raise an
+    error.
 
     Parameters
     ----------
@@ -98,13 +99,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator
-        Of the class and with the parameters of the one that was saved (but for `callbacks`); what it does with new
-        samples is the same to the bit. Its arrays are NumPy arrays.
+        Same class and parameters as the saved estimator (except `callbacks`), and the same results for new samples, to
+        the bit. Its arrays are NumPy arrays.
 
     Raises
     ------
     ModelFileError
-        If the file is not one that can be loaded; the message says why.
+        If the file cannot be loaded; the message says why.
 
     Examples
     --------
@@ -122,7 +123,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         return _loaded(content)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise ModelFileError(f"{path} holds no model of this gwntf: {type(error).__name__}: {error}") from error
+        message = f"{path} does not contain a valid model: {type(error).__name__}: {error}"
+        raise ModelFileError(message) from error
 
 
 def _loaded(content: dict[str, Any]) -> Any:
@@ -133,7 +135,7 @@ def _loaded(content: dict[str, Any]) -> Any:
         return _clusterer(model, **fitted)
     unknown = set(fitted) - {*FITTED_FIELDS, *OPTIONAL_FIELDS}
     if unknown or not set(FITTED_FIELDS) <= set(fitted):
-        raise ValueError("other attributes than those of a fitted model")
+        raise ValueError("unknown or missing attributes")
     _check_fitted(fitted)
     model.__dict__.update(fitted)
     return model
@@ -148,14 +150,14 @@ def _clusterer(clusterer: TensorClustering, model_: Any, labels_: Any, _rows: An
         _rows.shape == model.embedding_.shape and _rows.dtype.kind == "f",
     ]
     if not all(fits):
-        raise ValueError("labels that do not fit the model")
+        raise ValueError("inconsistent labels")
     clusterer.set_fitted(model, labels_)
     clusterer._training.rows = _rows
     return clusterer
 
 
 def _check_fitted(fitted: dict[str, Any]) -> None:
-    """Raise ValueError unless everything has the sizes that the factors say: compiled code trusts them."""
+    """Raise ValueError unless all sizes match those of the factors, since compiled code does not check them."""
     factors, graph = fitted["factors_"], fitted["graph_"]
     sizes, rank = [len(factor) for factor in factors], factors[0].shape[1]
     layout, sample_shape = fitted["_layout"], fitted["sample_shape_"]
@@ -174,12 +176,12 @@ def _check_fitted(fitted: dict[str, Any]) -> None:
     ]
     means = [mean.shape for mean in fitted.get("_means", factors[1:])]
     if not all(fits) or means != [factor.shape for factor in factors[1:]]:
-        raise ValueError("attributes that do not fit each other")
+        raise ValueError("inconsistent attributes")
     for mode, cost in enumerate(fitted.get("costs_", ())):
         if isinstance(cost, NearFarCost):
             if cost.size != sizes[mode]:
-                raise ValueError("a cost of another size than its factor")
+                raise ValueError("a cost and its factor have different sizes")
         elif isinstance(cost, str):
-            raise ValueError("a cost that is not resolved")
+            raise ValueError("an unresolved cost")
         else:
             check_cost(cost, sizes[mode], f"costs_[{mode}]")

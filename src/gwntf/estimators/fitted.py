@@ -1,4 +1,4 @@
-"""What a fitted factorization does with new samples: embeds, labels, rebuilds and fills them."""
+"""Methods of fitted factorizations: embedding, reconstruction and imputation of new samples, and saving."""
 
 import math
 import numbers
@@ -28,7 +28,7 @@ from gwntf.solver import Stopping, project
 
 
 class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
-    """The methods of `base.Factorization` for new samples: embedding, labels, reconstruction, files."""
+    """Methods of fitted factorizations, the base of `base.Factorization`."""
 
     __metadata_request__fit: ClassVar = {"sample_weight": UNUSED}
     __metadata_request__partial_fit: ClassVar = {"sample_weight": UNUSED}
@@ -39,11 +39,11 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     _layout: tuple[int, ...]
 
     def _place(self, given: Any) -> AbstractContextManager[Place]:
-        """Return a context manager for the place where these data are processed."""
+        """Return a context manager that opens the backend and cluster for these data."""
         return open_place(self.engine, self.device, given)
 
     def _tensor(self, X: Any, place: Place, *, reset: bool) -> DataTensor:
-        """Check X, bring it to the backend or to the workers, and fold its rows."""
+        """Check X, transfer it to the backend or to the workers, and fold its rows."""
         dtype = self.dtype or place.default_dtype
         data = as_data(
             X,
@@ -64,27 +64,26 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         return folded
 
     def _refuse_weights(self, sample_weight: Any) -> None:
-        """Refuse weights of the samples."""
+        """Raise InputError for sample weights."""
         if sample_weight is not None:
-            given = f"an argument that {type(self).__name__} does not take"
-            allowed = "X alone. All samples have the same weight: repeat those that count more"
-            raise InputError("sample_weight", given, allowed)
+            given = f"weights, which {type(self).__name__} does not support"
+            raise InputError("sample_weight", given, "None: repeat samples to give them more weight")
 
     @abstractmethod
     def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
-        """Give the data the order of the model; also return the shape of one sample."""
+        """Reshape the data to the order of the model; also return the shape of one sample."""
 
     @property
     def _degrees(self) -> tuple[int, int]:
-        """Powers of the data that must not underflow, or overflow: 1 for transport, 2 for least squares and a graph."""
+        """Powers of the data that must not underflow and overflow: 1 for transport, 2 for least squares and a graph."""
         return 1, 1
 
     @abstractmethod
     def _loss_of_new_samples(self) -> Loss:
-        """Specify the loss for samples that come after the fit."""
+        """Return the loss for new samples."""
 
     def _ties(self, tensor: DataTensor) -> Ties | None:  # noqa: ARG002
-        """Return the edges from new samples to those of the fit; only `parts.Graph` has them."""
+        """Return the edges from new samples to training samples; overridden by `parts.Graph`."""
         return None
 
     @property
@@ -95,9 +94,9 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     def transform(self, X: Any) -> Array:
         """Embed new samples with the other factors fixed.
 
-        Where the fit had a graph, every new sample is joined to its nearest training samples by the same rule. A
-        `graph` given as a matrix and data that are not in memory cannot be extended: the embedding then has no graph,
-        and a `GraphNotExtendedWarning` says so.
+        The graph of the fit is extended: every new sample is joined to its nearest training samples. A `graph` given as
+        a matrix, and the graph of data that are not in memory, cannot be extended; new samples are then embedded
+        without it, with a `GraphNotExtendedWarning`.
 
         Parameters
         ----------
@@ -107,9 +106,9 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         Returns
         -------
         array of shape (n_samples, n_components)
-            Of the kind of X and in its units: how much each component adds to the sum of the sample (divide by the row
-            sums for shares). Each sample is independent of the others and stops by the rule of the fit (`max_iter`,
-            `tol`).
+            Same kind and units as X: the contribution of each component to the sum of the sample (divide by the row
+            sums for proportions). Each sample is embedded independently of the others, with the `max_iter` and `tol`
+            of the fit.
 
         Examples
         --------
@@ -151,9 +150,9 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             return self._as_frame(backend.as_given(self._model(backend, embedding), Z), Z)
 
     def reconstruct(self, X: Any) -> Array:
-        """Return the model of X, ``inverse_transform(transform(X))``; missing entries come filled in.
+        """Return the model of X, ``inverse_transform(transform(X))``; missing entries are filled in.
 
-        The answer is dense, also where X is sparse.
+        The result is dense, also if X is sparse.
 
         Examples
         --------
@@ -169,7 +168,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             return self._as_frame(place.backend.as_given(rows, X), X, getattr(X, "columns", None))
 
     def impute(self, X: Any) -> Array:
-        """Return new samples with their missing entries taken from `reconstruct`, the others as they were given.
+        """Return new samples with missing entries filled in from `reconstruct`; observed entries are unchanged.
 
         Examples
         --------
@@ -185,7 +184,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             return self._as_frame(place.backend.as_given(rows, X), X, getattr(X, "columns", None))
 
     def score(self, X: Any, y: Any = None, *, sample_weight: None = None) -> float:  # noqa: ARG002
-        """Minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries.
+        """Return minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries.
 
         Examples
         --------
@@ -203,8 +202,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that `gwntf.load` reads.
 
-        The format is in `docs/reliability.md`. `callbacks` are not written, and a function as the metric of a graph is
-        refused. Tensors are written as arrays of the host.
+        `docs/reliability.md` describes the format. `callbacks` are not written; a function as graph metric raises an
+        error. Tensors are written as NumPy arrays.
 
         Parameters
         ----------
@@ -228,7 +227,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         write_model(self, path)
 
     def _as_frame(self, rows: Array, like: Any, names: Any = None) -> Any:
-        """Return samples as a data frame where `set_output` or the input says so and every sample is a row."""
+        """Return samples as a data frame if `set_output` or the input requires it and every sample is a row."""
         return as_frame(rows, like, getattr(self, "feature_names_in_", names), self)
 
     def _model(self, backend: Backend, embedding: Array) -> Array:
@@ -239,12 +238,12 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         return rows.reshape(rows.shape[0], *self._layout)
 
     def _in_units(self, backend: Backend, embedding: Array, scale: Array) -> Array:
-        """Return rows of A(1) in the units of X: the sum that each component adds to a sample."""
+        """Return rows of A(1) in the units of X: the contribution of each component to the sum of a sample."""
         factors = [backend.asarray(factor) for factor in self.factors_[1:]]
         return embedding * column_masses(backend, factors, backend.dtype(embedding)) * scale[:, None]
 
     def _rows(self, embedding: Array, scale: Array, tensor: DataTensor) -> KruskalRows:
-        """Return the model of samples, each in its own scale, in the order of `tensor`."""
+        """Return the model of samples, multiplied by their scales, in the order of `tensor`."""
         rest = [tensor.backend.asarray(factor, tensor.dtype) for factor in self.factors_[1:]]
         return KruskalRows([embedding * scale[:, None], *rest])
 
@@ -253,7 +252,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         return tensor.filled(self._rows(embedding, scale, tensor)).reshape(-1, *self._layout)
 
     def _embed(self, X: Any, place: Place) -> tuple[Array, Array, DataTensor]:
-        """Embedding and scale of new samples, and the samples as a tensor."""
+        """Return embedding and scale of new samples, and the samples as a tensor; warn if many did not converge."""
         check_is_fitted(self)
         raw = self._tensor(X, place, reset=False)
         embedding, scale, far = self._project(raw)
@@ -262,22 +261,22 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         return embedding, scale, raw
 
     def _penalties(self, n_samples: int) -> Penalties:
-        """Return the L1 and L2 penalties; those on the parts grow with the data term, the number of samples."""
+        """Return the L1 and L2 penalties; those on the parts are proportional to the number of samples."""
         given: Any = self.alpha
         pair = (given, given) if isinstance(given, numbers.Real) else tuple(given)
         if len(pair) != 2 or not all(isinstance(one, numbers.Real) and 0 <= float(one) < math.inf for one in pair):
-            raise InputError("alpha", repr(given), "a nonnegative number, or a pair of them for embedding and parts")
+            raise InputError("alpha", repr(given), "a nonnegative number, or a pair (embedding, parts) of them")
         weights = (float(pair[0]), float(pair[1]) * n_samples)
         return Penalties(*(Penalty(weight * self.l1_ratio, weight * (1 - self.l1_ratio)) for weight in weights))
 
     def _rows_as_new(self, X: Any) -> FloatArray:
-        """Embed samples as new ones, in normalised scale, on the host and without a warning."""
+        """Embed samples as new ones, in normalised scale; return a NumPy array; never warn."""
         check_is_fitted(self)
         with self._place(X) as place:
             return place.backend.to_numpy(self._project(self._tensor(X, place, reset=False))[0])
 
     def _project(self, raw: DataTensor) -> tuple[Array, Array, int]:
-        """Embedding and scale of samples as new ones, and how many are far from converged."""
+        """Return embedding and scale of samples as new ones, and the number far from converged."""
         tensor, scale = raw.normalised(self.sample_norm)
         if self.sample_norm is None:
             check_unscaled(tensor.dtype, 1.0, float(tensor.sample_sums.max()), self._degrees)
@@ -288,7 +287,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
 
     @cached_property
     def components_(self) -> Array:
-        """Khatri-Rao product of all factors but the samples', one row of sum one per component; computed on demand."""
+        """Khatri-Rao product of all factors but the sample factor, one row of sum one per component."""
         check_is_fitted(self)
         with self._place(self.embedding_) as place:
             backend = place.backend
@@ -299,13 +298,13 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
 
 
 def column_masses(backend: Backend, factors: Sequence[Array], dtype: Any) -> Array:
-    """Sum of the entries of every component, the product of the column sums of some factors."""
+    """Return the sum of the entries of every component, the product of the column sums of some factors."""
     sums = (backend.xp.sum(factor, axis=0, dtype=backend.xp.float64) for factor in factors)
     return backend.asarray(reduce(mul, sums), dtype)
 
 
 def _as_in_fit(shape: tuple[int, ...], layout: tuple[int, ...]) -> str:
-    """Say what the shape of new samples has to be, and how to get it where that is clear."""
+    """Return the expected shape of new samples as text, with the reshape that gives it if it is evident."""
     allowed = f"samples of shape {layout}, as in `fit`"
     if shape == layout:
         return f"{allowed}: one sample is X[None]"

@@ -15,7 +15,7 @@ class NMF(Matrix, LeastSquares):
     .. math:: F = \tfrac12 \lVert X - A B^\top \rVert^2
 
     by multiplicative updates (D. D. Lee and H. S. Seung, *Learning the parts of objects by non-negative matrix
-    factorization*, Nature 401, 1999). Samples of any shape are taken as rows.
+    factorization*, Nature 401, 1999). Samples of any shape are flattened to rows.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ class NMF(Matrix, LeastSquares):
         for the embedding and for the parts.
     l1_ratio : float in [0, 1], default=0.0
         Mix of the penalty: 0 is the sum of squares (L2), 1 the sum of absolute values (L1), which makes factors sparse.
-        Where the other factors have columns of sum one (transport and KL losses), L1 acts on the embedding alone.
+        Where the other factors have columns of sum one (transport and KL losses), L1 applies to the embedding only.
     sample_norm : {"l2", "l1"} or None, default="l2"
-        Norm by which every sample is divided before the fit, so that all count alike.
+        Norm by which every sample is divided before the fit, so that all have equal influence.
     missing : {"error", "ignore"}, default="error"
         Whether NaN, or the mask of a masked array, raises an error or marks entries that were not observed.
     init : {"random", "nndsvd"} or list of arrays, default="random"
@@ -39,33 +39,33 @@ class NMF(Matrix, LeastSquares):
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-4
-        The fit stops when the objective falls by at most ``tol`` times the larger of its size and that of the data. 0
-        runs `max_iter` iterations.
+        The fit stops when the objective decreases by at most ``tol`` times the larger of its size and that of the data;
+        0 runs `max_iter` iterations.
     engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
         Library for the computations: "cpu" is compiled code on all cores, "numpy" the slow reference, "torch" runs on a
-        GPU or on tensors. "auto" is "torch" for tensors and where a `device` is given, else "cpu" where numba is
+        GPU or on tensors. "auto" is "torch" for tensors and if a `device` is given, else "cpu" if numba is
         installed. A Dask array is processed by the workers of the current `distributed.Client`, if there is one.
     device : str, optional
-        Device of torch: "cuda", "cuda:1" or "cpu". By default that of a tensor X.
+        Torch device: "cuda", "cuda:1" or "cpu". By default that of X if X is a tensor.
     dtype : {"float32", "float64"}, optional
-        Number type of the computations; by default that of X, and float32 on torch.
+        Number type of the computations; by default that of X, or float32 with torch.
     callbacks : list, optional
         Objects that follow the fit: a `ProgressBar`, a `Checkpoint`, or functions, which are called with an `Iteration`
-        after every iteration and end the fit by returning True.
+        after every iteration and stop the fit by returning True.
     random_state : int, RandomState or None, default=None
         Seed of the random initial factors.
 
     Attributes
     ----------
     embedding_ : (n_samples, n_components) array
-        How much each component adds to the sum of each sample, in the units of X.
+        Contribution of each component to the sum of each sample, in the units of X.
     components_ : (n_components, n_features) array
         The parts, one flattened component per row, each of sum one; ``embedding_ @ components_`` is the model of X.
     factors_ : list of (I_n, n_components) arrays
         Model of the normalised samples, samples first; columns of all others have length one. These, `embedding_`,
         `components_` and `sample_scale_` are tensors on the device of X if X is a tensor.
     objective_, objective_curve_, objective_terms_
-        Objective at `factors_`; its values from the start on; its last value term by term.
+        Objective at `factors_`; its values at the start and after every iteration; its terms at the end.
     n_iter_, status_
         Number of iterations and why they ended (``status_.message`` is a sentence).
     reconstruction_err_ : float
@@ -130,7 +130,7 @@ class GNMF(Graph, Matrix, LeastSquares):
 
     with a graph V on the samples of weight :math:`\mu` = `graph_reg` (D. Cai, X. He, J. Han and T. S. Huang, *Graph
     regularized nonnegative matrix factorization for data representation*, IEEE TPAMI 33, 2011, who use a weight of 100
-    for clusters). Samples of any shape are taken as rows.
+    for clustering). Samples of any shape are flattened to rows.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class GNMF(Graph, Matrix, LeastSquares):
         Number of components (the rank of the model).
     graph : "knn", KNNGraph, array, sparse matrix or None, default="knn"
         Graph on the samples. "knn" is ``KNNGraph()``, a neighbour graph with its default parameters; a symmetric
-        (n_samples, n_samples) matrix is used as it is, but cannot be extended to new samples; None is no graph.
+        (n_samples, n_samples) matrix is used as given, but cannot be extended to new samples; None is no graph.
     graph_reg : float, default=0.1
         Weight of the graph, for samples of norm one; 0 is no graph.
     alpha : float or pair of floats, default=0.0
@@ -147,9 +147,9 @@ class GNMF(Graph, Matrix, LeastSquares):
         for the embedding and for the parts.
     l1_ratio : float in [0, 1], default=0.0
         Mix of the penalty: 0 is the sum of squares (L2), 1 the sum of absolute values (L1), which makes factors sparse.
-        Where the other factors have columns of sum one (transport and KL losses), L1 acts on the embedding alone.
+        Where the other factors have columns of sum one (transport and KL losses), L1 applies to the embedding only.
     sample_norm : {"l2", "l1"} or None, default="l2"
-        Norm by which every sample is divided before the fit, so that all count alike.
+        Norm by which every sample is divided before the fit, so that all have equal influence.
     missing : {"error", "ignore"}, default="error"
         Whether NaN, or the mask of a masked array, raises an error or marks entries that were not observed.
     init : {"random", "nndsvd", "graph"} or list of arrays, default="random"
@@ -160,37 +160,37 @@ class GNMF(Graph, Matrix, LeastSquares):
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-4
-        The fit stops when the objective falls by at most ``tol`` times the larger of its size and that of the data. 0
-        runs `max_iter` iterations.
+        The fit stops when the objective decreases by at most ``tol`` times the larger of its size and that of the data;
+        0 runs `max_iter` iterations.
     engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
         Library for the computations: "cpu" is compiled code on all cores, "numpy" the slow reference, "torch" runs on a
-        GPU or on tensors. "auto" is "torch" for tensors and where a `device` is given, else "cpu" where numba is
+        GPU or on tensors. "auto" is "torch" for tensors and if a `device` is given, else "cpu" if numba is
         installed. A Dask array is processed by the workers of the current `distributed.Client`, if there is one.
     device : str, optional
-        Device of torch: "cuda", "cuda:1" or "cpu". By default that of a tensor X.
+        Torch device: "cuda", "cuda:1" or "cpu". By default that of X if X is a tensor.
     dtype : {"float32", "float64"}, optional
-        Number type of the computations; by default that of X, and float32 on torch.
+        Number type of the computations; by default that of X, or float32 with torch.
     callbacks : list, optional
         Objects that follow the fit: a `ProgressBar`, a `Checkpoint`, or functions, which are called with an `Iteration`
-        after every iteration and end the fit by returning True.
+        after every iteration and stop the fit by returning True.
     random_state : int, RandomState or None, default=None
         Seed of the random initial factors.
 
     Attributes
     ----------
     embedding_ : (n_samples, n_components) array
-        How much each component adds to the sum of each sample, in the units of X.
+        Contribution of each component to the sum of each sample, in the units of X.
     components_ : (n_components, n_features) array
         The parts, one flattened component per row, each of sum one; ``embedding_ @ components_`` is the model of X.
     factors_ : list of (I_n, n_components) arrays
         Model of the normalised samples, samples first; columns of all others have length one. These, `embedding_`,
         `components_` and `sample_scale_` are tensors on the device of X if X is a tensor.
     graph_ : csr_array or None
-        The graph, full and symmetric.
+        The graph, a symmetric matrix with both triangles stored.
     graph_metric_, modularity_
-        With a `KNNGraph` of metric "auto": the metric that was chosen, and the modularity of every candidate.
+        With a `KNNGraph` of metric "auto": the chosen metric, and the modularity of every candidate.
     objective_, objective_curve_, objective_terms_
-        Objective at `factors_`; its values from the start on; its last value term by term.
+        Objective at `factors_`; its values at the start and after every iteration; its terms at the end.
     n_iter_, status_
         Number of iterations and why they ended (``status_.message`` is a sentence).
     reconstruction_err_ : float
@@ -271,7 +271,7 @@ class SDNMF(Graph, PixelTransport):
         weights for the data and for the model; that of the data may be ``inf`` (exact marginal).
     graph : "knn", KNNGraph, array, sparse matrix or None, default="knn"
         Graph on the samples. "knn" is ``KNNGraph()``, a neighbour graph with its default parameters; a symmetric
-        (n_samples, n_samples) matrix is used as it is, but cannot be extended to new samples; None is no graph.
+        (n_samples, n_samples) matrix is used as given, but cannot be extended to new samples; None is no graph.
     graph_reg : float, default=0.1
         Weight of the graph, for samples of norm one; 0 is no graph.
     alpha : float or pair of floats, default=0.0
@@ -280,11 +280,11 @@ class SDNMF(Graph, PixelTransport):
         for the embedding and for the parts.
     l1_ratio : float in [0, 1], default=0.0
         Mix of the penalty: 0 is the sum of squares (L2), 1 the sum of absolute values (L1), which makes factors sparse.
-        Where the other factors have columns of sum one (transport and KL losses), L1 acts on the embedding alone.
+        Where the other factors have columns of sum one (transport and KL losses), L1 applies to the embedding only.
     sample_shape : tuple of int, optional
         Shape of a sample where X is 2-D.
     sample_norm : {"l2", "l1"} or None, default="l2"
-        Norm by which every sample is divided before the fit, so that all count alike.
+        Norm by which every sample is divided before the fit, so that all have equal influence.
     missing : {"error", "ignore"}, default="error"
         Whether NaN, or the mask of a masked array, raises an error or marks entries that were not observed.
     init : {"random", "nndsvd", "graph"} or list of arrays, default="random"
@@ -295,41 +295,41 @@ class SDNMF(Graph, PixelTransport):
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-4
-        The fit stops when the objective falls by at most ``tol`` times the larger of its size and that of the data. 0
-        runs `max_iter` iterations.
+        The fit stops when the objective decreases by at most ``tol`` times the larger of its size and that of the data;
+        0 runs `max_iter` iterations.
     transport : TransportOptions, optional
         Expert options of the transport solver.
     engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
         Library for the computations: "cpu" is compiled code on all cores, "numpy" the slow reference, "torch" runs on a
-        GPU or on tensors. "auto" is "torch" for tensors and where a `device` is given, else "cpu" where numba is
+        GPU or on tensors. "auto" is "torch" for tensors and if a `device` is given, else "cpu" if numba is
         installed. A Dask array is processed by the workers of the current `distributed.Client`, if there is one.
     device : str, optional
-        Device of torch: "cuda", "cuda:1" or "cpu". By default that of a tensor X.
+        Torch device: "cuda", "cuda:1" or "cpu". By default that of X if X is a tensor.
     dtype : {"float32", "float64"}, optional
-        Number type of the computations; by default that of X, and float32 on torch.
+        Number type of the computations; by default that of X, or float32 with torch.
     callbacks : list, optional
         Objects that follow the fit: a `ProgressBar`, a `Checkpoint`, or functions, which are called with an `Iteration`
-        after every iteration and end the fit by returning True.
+        after every iteration and stop the fit by returning True.
     random_state : int, RandomState or None, default=None
         Seed of the random initial factors.
 
     Attributes
     ----------
     embedding_ : (n_samples, n_components) array
-        How much each component adds to the sum of each sample, in the units of X.
+        Contribution of each component to the sum of each sample, in the units of X.
     components_ : (n_components, n_features) array
         The parts, one flattened component per row, each of sum one; ``embedding_ @ components_`` is the model of X.
     factors_ : list of (I_n, n_components) arrays
         Model of the normalised samples, samples first; columns of all others sum to one. These, `embedding_`,
         `components_` and `sample_scale_` are tensors on the device of X if X is a tensor.
     graph_ : csr_array or None
-        The graph, full and symmetric.
+        The graph, a symmetric matrix with both triangles stored.
     graph_metric_, modularity_
-        With a `KNNGraph` of metric "auto": the metric that was chosen, and the modularity of every candidate.
+        With a `KNNGraph` of metric "auto": the chosen metric, and the modularity of every candidate.
     costs_ : tuple
         Resolved cost of every axis; a near-far cost has ``to_matrix()``, ``n_clusters`` and ``error``.
     objective_, objective_curve_, objective_terms_
-        Objective at `factors_`; its values from the start on; its last value term by term.
+        Objective at `factors_`; its values at the start and after every iteration; its terms at the end.
     n_iter_, status_
         Number of iterations and why they ended (``status_.message`` is a sentence).
     reconstruction_err_ : float

@@ -1,4 +1,4 @@
-"""MiniBatchGWNTF: the factors that samples share, learnt from one batch of samples after the other."""
+"""MiniBatchGWNTF: factors learnt from batches of samples."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -25,10 +25,10 @@ from gwntf.losses import ObjectiveTerms
 from gwntf.solver import Callback, Checkpoint, Iteration, Problem, Steps, Stopping, following, project, start_factors
 
 _DECAY = 0.6
-"""Power by which the weight of a new batch falls; averages converge for powers above one half and up to one."""
+"""Power with which the weight of a new batch decays; averages converge for powers in (1/2, 1]."""
 
-_EMBEDDING = 3  # steps that a batch takes alone, before the shared factors move with it
-_FLOOR = 1e-10  # part of a column's largest entry below which no entry falls: what was never seen may still come
+_EMBEDDING = 3  # updates of the embedding of a batch with fixed shared factors, before all factors are updated
+_FLOOR = 1e-10  # smallest entry of a column relative to its largest: features that were zero so far may still occur
 
 
 class MiniBatchGWNTF(PerModeTransport):
@@ -59,39 +59,39 @@ class MiniBatchGWNTF(PerModeTransport):
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D X is folded, for example (28, 28).
     sample_norm : {"l2", "l1"} or None, default="l2"
-        Norm by which every sample is divided before the fit, so that all count alike.
+        Norm by which every sample is divided before the fit, so that all have equal influence.
     missing : {"error", "ignore"}, default="error"
         Whether NaN, or the mask of a masked array, raises an error or marks entries that were not observed.
     init : {"random", "nndsvd"} or list of arrays, default="random"
-        Initial shared factors; "nndsvd" computes them from the first batch. Of a list the first array is not used.
+        Initial shared factors; "nndsvd" computes them from the first batch. The first array of a list is not used.
     batch_size : int, default=1024
         Number of samples of a batch of `fit`.
     batch_iter : int, default=10
         Number of iterations on a batch.
     max_epochs : int, default=10
-        Maximum number of passes of `fit` over the data; it ends when the objective, summed over the batches as they
-        came, falls by no more than `tol` of its size.
+        Maximum number of passes of `fit` over the data; it stops when the objective, summed over the batches of a pass,
+        decreases by at most ``tol`` times its size.
     forget_factor : float in (0, 1], default=0.7
-        Largest weight of the old mean when a batch is added: about the last ``1 / (1 - forget_factor)`` batches count.
-        Use less for a stream that changes; 1 averages over all batches.
+        Largest weight of the old mean when a batch is added: about the last ``1 / (1 - forget_factor)`` batches
+        contribute. Use a smaller value for a stream that changes; 1 averages over all batches.
     max_iter : int, default=1000
         Maximum number of iterations of `transform`.
     tol : float, default=1e-4
-        The fit stops when the objective falls by at most ``tol`` times the larger of its size and that of the data. 0
-        runs `max_iter` iterations.
+        The fit stops when the objective decreases by at most ``tol`` times the larger of its size and that of the data;
+        0 runs `max_iter` iterations.
     transport : TransportOptions, optional
         Expert options of the transport solver.
     engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
         Library for the computations: "cpu" is compiled code on all cores, "numpy" the slow reference, "torch" runs on a
-        GPU or on tensors. "auto" is "torch" for tensors and where a `device` is given, else "cpu" where numba is
+        GPU or on tensors. "auto" is "torch" for tensors and if a `device` is given, else "cpu" if numba is
         installed. A Dask array is processed by the workers of the current `distributed.Client`, if there is one.
     device : str, optional
-        Device of torch: "cuda", "cuda:1" or "cpu". By default that of a tensor X.
+        Torch device: "cuda", "cuda:1" or "cpu". By default that of X if X is a tensor.
     dtype : {"float32", "float64"}, optional
-        Number type of the computations; by default that of X, and float32 on torch.
+        Number type of the computations; by default that of X, or float32 with torch.
     callbacks : list, optional
         Objects that follow the fit: a `ProgressBar`, or functions, which are called with an `Iteration` after every
-        batch and end the fit by returning True. To continue later, save and load the model between calls of
+        batch and stop the fit by returning True. To continue later, save and load the model between calls of
         `partial_fit`.
     random_state : int, RandomState or None, default=None
         Seed of the random initial factors and of the order of the samples.
@@ -99,16 +99,16 @@ class MiniBatchGWNTF(PerModeTransport):
     Attributes
     ----------
     factors_, embedding_, components_, costs_, sample_scale_, reconstruction_err_, ...
-        As for `GWNTF`; after `partial_fit` those of the samples are of its batch.
+        As for `GWNTF`; after `partial_fit`, attributes of the samples are those of its batch.
     objective_curve_ : array
-        Of `fit`: F summed over the batches of each epoch, each embedded before it was learnt from. Of `partial_fit`: F
-        of every batch. `objective_` is the last one.
+        After `fit`, F of each epoch, summed over its batches, each embedded before the factors were updated with it.
+        After `partial_fit`, F of every batch. `objective_` is the last value.
     objective_terms_ : ObjectiveTerms
-        F of the last batch, term by term.
+        Terms of F of the last batch.
     n_iter_, status_
-        Epochs, and why they ended; after `partial_fit` its batches, and "stopped".
+        Number of epochs and why they ended; after `partial_fit`, number of batches and "stopped".
     n_batches_ : int
-        Batches that the factors have seen.
+        Number of batches processed.
 
     Examples
     --------
@@ -170,7 +170,7 @@ class MiniBatchGWNTF(PerModeTransport):
         self.random_state = random_state
 
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: None = None) -> Self:  # noqa: ARG002
-        """Learn from one batch.
+        """Update the model with one batch.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class MiniBatchGWNTF(PerModeTransport):
         y : None
             Ignored.
         sample_weight : None
-            Refused: all samples have the same weight.
+            Not supported: all samples have the same weight.
 
         Returns
         -------
@@ -203,16 +203,16 @@ class MiniBatchGWNTF(PerModeTransport):
         return self
 
     def _check(self) -> None:
-        """Check the parameters, whatever the data."""
+        """Check the parameters; no data are needed."""
         check_parameters(self)
         if any(isinstance(callback, Checkpoint) for callback in self.callbacks or ()):
             given, allowed = "a Checkpoint", "other callbacks: save the model between calls of `partial_fit`"
             raise InputError("callbacks", given, allowed)
         if self._options().update != "mm":
-            raise InputError("transport.update", repr(self._options().update), "'mm' for batches")
+            raise InputError("transport.update", repr(self._options().update), "'mm' for MiniBatchGWNTF")
 
     def _fit_batch(self, X: Any) -> None:
-        """Learn from one batch, and set the fitted attributes."""
+        """Update the model with one batch, and set the fitted attributes."""
         first = not hasattr(self, "n_batches_")
         with self._place(X) as place:
             tensor, scale = self._batch(X, place, check_random_state(self.random_state))
@@ -231,7 +231,7 @@ class MiniBatchGWNTF(PerModeTransport):
                 model._fit_batches(X, callbacks)
 
     def _fit_batches(self, X: Any, callbacks: Sequence[Callback]) -> None:
-        """Go through the data until F converges, then embed all samples."""
+        """Run epochs until F converges, then embed all samples."""
         (X,) = indexable(X)
         rng = check_random_state(self.random_state)
         curve: list[float] = []
@@ -249,11 +249,12 @@ class MiniBatchGWNTF(PerModeTransport):
             tensor = raw.normalised(self.sample_norm)[0]
             self._set_factors([embedding, *self._shared_on(tensor)], tensor, scale, X)
         if self.status_ is Status.MAX_ITER and self.tol > 0 and not in_cross_validation():
-            warn(f"F had not converged in {self.max_epochs} epochs: raise `max_epochs` or `tol`.", ConvergenceWarning)
+            message = f"The objective did not converge in {self.max_epochs} epochs: raise `max_epochs` or `tol`."
+            warn(message, ConvergenceWarning)
         warn_empty_components([np.asarray(mean) for mean in self._means])
 
     def _epoch(self, X: Any, rng: np.random.RandomState, callbacks: Sequence[Callback]) -> tuple[float, float]:
-        """Learn from all samples in random order; return the sum of F over the batches, and of their masses."""
+        """Update the model with all samples in random order; return the sums of F and of the mass over the batches."""
         order = rng.permutation(count_samples(X))
         values, sizes = [], []
         for rows in [*pieces(len(order), self.batch_size)] or [slice(0)]:  # an empty batch raises the validation error
@@ -263,8 +264,8 @@ class MiniBatchGWNTF(PerModeTransport):
                 embedding, terms = self._learn(tensor)
                 values.append(terms.total)
                 sizes.append(tensor.mass)
-            news = Iteration(0, self.n_batches_, terms.total, terms, [embedding, *self._shared()])
-            stops = [callback(news) for callback in callbacks]
+            report = Iteration(0, self.n_batches_, terms.total, terms, [embedding, *self._shared()])
+            stops = [callback(report) for callback in callbacks]
             if any(stops):
                 self.status_ = Status.STOPPED
                 break
@@ -281,7 +282,7 @@ class MiniBatchGWNTF(PerModeTransport):
             as_factors(self.init, (len(self.init[0]), *raw.shape[1:]), self.n_components)
         tensor, scale = raw.normalised(self.sample_norm)
         if not tensor.mass > 0:
-            raise InputError("X", "only zeros in the first batch", "data with some mass")
+            raise InputError("X", "only zeros in the first batch", "data with nonzero entries")
         self._loss(checked, tensor)
         self.graph_ = None
         if isinstance(self.init, str):
@@ -294,11 +295,11 @@ class MiniBatchGWNTF(PerModeTransport):
     def _check_costs(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
         checked = super()._check_costs(shape)
         if checked[0] is not None:
-            raise InputError("costs", "a cost between samples", "None for the samples: no batch has all of them")
+            raise InputError("costs", "a cost between samples", "None for the samples, which are not transported")
         return checked
 
     def _learn(self, tensor: DataTensor) -> tuple[Any, ObjectiveTerms]:
-        """Embed a batch and fit it, take its numerators into the means; return the embedding and F there."""
+        """Embed and fit a batch, and add its numerators to the means; return the embedding and the terms of F."""
         backend, loss, rest = tensor.backend, self._loss_of_new_samples(), self._shared_on(tensor)
         embedding, _ = project(tensor, loss, rest, Stopping(_EMBEDDING, 0))
         steps = Steps(Problem(tensor, loss))
@@ -318,7 +319,7 @@ class MiniBatchGWNTF(PerModeTransport):
         return embedding, terms
 
     def _shared(self) -> list[FloatArray]:
-        """Return the means with columns that sum to one."""
+        """Return the shared factors: the means, scaled to columns that sum to one."""
         raised = [np.maximum(mean, _FLOOR * mean.max(axis=0)) for mean in self._means]
         sums = [mean.sum(axis=0) for mean in raised]
         return [

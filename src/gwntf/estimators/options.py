@@ -13,26 +13,25 @@ from gwntf.losses import RULES
 
 
 class TransportOptions(BaseEstimator):  # type: ignore[misc]
-    """How the transports of a fit are solved; the defaults suit nearly all data.
+    """Options of the transport solver; the defaults are suitable for nearly all data.
 
     Parameters
     ----------
     max_iter : int or "auto", default=10
-        Scalings for each transport, which start from the last ones. "auto" starts with two and doubles them, up to 16,
-        as the objective converges.
+        Number of scalings per transport, which starts from the scalings of the last iteration (warm start). "auto"
+        starts with two and doubles them, up to 16, as the objective converges.
     tol : float, default=1e-6
         Relative change of a marginal at which its scalings stop.
     update : {"mm", "multiplicative"}, default="mm"
-        Rule of the factors. "mm" never raises the objective while the transports are solved to their tolerance;
-        "multiplicative" is the classic ratio, without a guarantee beside a graph.
+        Update rule of the factors. "mm" never raises the objective if the transports are solved to their tolerance;
+        "multiplicative" is the classic ratio, which does not guarantee a decrease with a graph.
     inner_iter : int, default=1
-        Steps of the sample factor for each transport, where there is a graph.
+        Number of updates of the sample factor per transport, if there is a graph.
     kernel_tol : float, default=0.02
-        Relative error of a marginal that an approximate kernel may make. From 1000 samples on a "cosine" or "euclidean"
-        cost between them is exact for near pairs and approximated for far ones; 0 compares all pairs.
+        Largest relative error of a marginal due to an approximate kernel. Above 1000 samples, a "cosine" or "euclidean"
+        cost between them is exact for near pairs and approximated for far pairs; 0 compares all pairs.
     warm_start_memory : float, default=2**29
-        Memory in bytes for scalings that are kept as the warm start of the next transport; above it every transport
-        starts cold.
+        Memory in bytes for warm starts; if they need more, every transport starts cold.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The parts that estimators are put together from: an order, a loss, a graph."""
+"""Mixins of the estimators: an order, a loss, a graph."""
 
 import math
 from collections.abc import Sequence
@@ -31,14 +31,14 @@ from gwntf.losses import Loss, SimplexLoss, transport_loss
 from gwntf.solver import resolve_long_costs, with_mass_of
 from gwntf.transport import TransportLimits
 
-_MAX_SCALINGS = 16  # scalings of a transport at most where they adapt
+_MAX_SCALINGS = 16  # maximum number of scalings per transport with max_iter="auto"
 
 _CUT_SEED = 0
-"""Of the spectral clustering from which fits may start: the same for all fits, whatever their own random numbers."""
+"""Seed of the spectral clustering for ``init="graph"``, the same for all fits."""
 
 
 class Tensor(Factorization):
-    """Order: samples keep their axes; the rows of a 2-D X are folded to `sample_shape`."""
+    """Tensor order: samples keep their axes; the rows of a 2-D X are folded to `sample_shape`."""
 
     sample_shape: Sequence[int] | None
 
@@ -49,14 +49,14 @@ class Tensor(Factorization):
 
 
 class Matrix(Factorization):
-    """Order: every sample is one row, whatever its axes."""
+    """Matrix order: every sample is flattened to a row."""
 
     def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
         return data.reshape((math.prod(data.shape[1:]),)), data.shape[1:]
 
 
 class FixedLoss(Factorization):
-    """Loss without parameters, the same for new samples; `loss` of the class says which."""
+    """Loss without parameters, given by the class attribute `loss`; the same for new samples."""
 
     loss: ClassVar[Loss]
 
@@ -72,13 +72,13 @@ class FixedLoss(Factorization):
 
 
 class LeastSquares(FixedLoss):
-    """Loss: 1/2 |X - X^|^2."""
+    """Least-squares loss 1/2 |X - X^|^2."""
 
     loss = losses.LeastSquares()
 
 
 class Transport(Factorization):
-    """Loss: entropic transport with relaxed marginals along the axes that have a cost."""
+    """Wasserstein loss: entropic transport with relaxed marginals along the axes with a cost."""
 
     reg: float
     reg_m: float | tuple[float, float]
@@ -130,7 +130,7 @@ class Transport(Factorization):
 
 
 class PerModeTransport(Tensor, Transport):
-    """A Wasserstein loss with one cost per axis."""
+    """Wasserstein loss with one cost per axis."""
 
     costs: str | Sequence[CostSpec]
 
@@ -142,7 +142,7 @@ class PerModeTransport(Tensor, Transport):
 
 
 class PixelTransport(Matrix, Transport):
-    """A Wasserstein loss with one cost between all entries of a sample; samples are not transported."""
+    """Wasserstein loss with one cost between all entries of a sample; samples are not transported."""
 
     cost: CostSpec
     sample_shape: Sequence[int] | None
@@ -160,14 +160,14 @@ class PixelTransport(Matrix, Transport):
 
 
 class Graph(Factorization):
-    """A penalty that draws the embeddings of neighbouring samples together."""
+    """Graph penalty on the differences between the embeddings of neighbouring samples."""
 
     graph: Any
     graph_reg: float
     init: Any
 
     _clusters: int | None = None
-    """Number of clusters that ``metric="auto"`` and ``init="graph"`` look for; `n_components` by default."""
+    """Number of clusters for ``metric="auto"`` and ``init="graph"``; `n_components` by default."""
 
     @property
     def _degrees(self) -> tuple[int, int]:
@@ -175,21 +175,21 @@ class Graph(Factorization):
         return low, 2 if self.graph_reg > 0 and self.graph is not None else high
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; those of the graph are nested, also where it is "knn"."""
+        """Return the parameters, including those of the graph as ``graph__...``, also if it is "knn"."""
         params: dict[str, Any] = super().get_params(deep)
         if deep and isinstance(self.graph, str) and self.graph == "knn":
             params |= {f"graph__{name}": value for name, value in KNNGraph().get_params().items()}
         return params
 
     def set_params(self, **params: Any) -> Any:
-        """Set parameters; one of the graph turns "knn" into a `KNNGraph`."""
+        """Set parameters; setting one of ``graph__...`` replaces "knn" by a `KNNGraph`."""
         nested = any(name.startswith("graph__") for name in params)
         if nested and "graph" not in params and isinstance(self.graph, str) and self.graph == "knn":
             self.graph = KNNGraph()
         return super().set_params(**params)
 
     def _rule(self) -> KNNGraph | None:
-        """Return the rule of a graph that is to be built."""
+        """Return the `KNNGraph` to build, or None if the graph is precomputed or not needed."""
         if self.graph_reg == 0 and self.init != "graph":
             return None
         if isinstance(self.graph, str):
@@ -199,7 +199,7 @@ class Graph(Factorization):
     def _check_graph(self, n_samples: int) -> csr_array | None:
         if isinstance(self.init, str) and self.init == "graph":
             if self.graph is None:
-                raise InputError("init", "'graph' with graph=None", "a graph, or another start")
+                raise InputError("init", "'graph' with graph=None", "another init, or a graph")
             if self.n_init > 1:
                 raise InputError("n_init", repr(self.n_init), "1 with init='graph'")
         rule = self._rule()

@@ -1,4 +1,4 @@
-"""Where an estimator computes: a backend of this process, and a Dask cluster for Dask arrays."""
+"""Where an estimator computes: a backend in this process, and a Dask cluster for Dask arrays."""
 
 import sys
 from collections.abc import Iterator
@@ -9,20 +9,20 @@ from gwntf.backends import BACKENDS, Backend, get_backend
 from gwntf.data import is_dask
 
 ENGINES = BACKENDS
-"""What the parameter `engine` may be."""
+"""Allowed values of the parameter `engine`."""
 
 
 class Place(NamedTuple):
-    """Where work on some data is done."""
+    """Backend and cluster on which some data are processed."""
 
-    backend: Backend  # that of this process
-    default_dtype: str | None  # number type where the user gives none; None keeps that of the data
-    cluster: Any = None  # Dask cluster whose workers have the data of a fit
+    backend: Backend  # backend in this process
+    default_dtype: str | None  # number type if the user gives none; None keeps that of the data
+    cluster: Any = None  # Dask cluster whose workers process the data, if any
 
 
 @contextmanager
 def open_place(engine: str, device: str | None, given: Any) -> Iterator[Place]:
-    """Provide the place for some data; nothing is left on a cluster when the block ends, however it does."""
+    """Open the context for some data; on exit, also after an error, all data on a cluster are released."""
     client = _current_client(given)
     if client is None:
         backend = get_backend(engine, device=device, given=given)

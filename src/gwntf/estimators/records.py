@@ -1,4 +1,4 @@
-"""What models put into files and checkpoints besides numbers, text and arrays."""
+"""Classes that models write to files and checkpoints, besides numbers, text and arrays."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ def _near_far(order: Any, bounds: Any, half: Any, near: Any, error: float) -> Ne
         order.dtype == bounds.dtype == np.int64,
     ]
     if not all(fits):
-        raise ValueError("parts of a near-far cost that do not fit each other")
+        raise ValueError("inconsistent parts of a near-far cost")
     return NearFarCost(order, bounds, half, near, error)
 
 
@@ -47,20 +47,20 @@ MODEL_RECORDS: Records = {
     "TransportOptions": Record(TransportOptions, lambda options: options.get_params(deep=False), TransportOptions),
     "TrainingSamples": Record(TrainingSamples, lambda samples: samples.parts, TrainingSamples.from_parts),
 }
-"""By their names in files."""
+"""Records by their names in files."""
 
 
 def keeper_of(
     models: Sequence[Any], checkpoint: Checkpoint | None, problem: Problem, scale: Array, device: str | None
 ) -> Keeper:
-    """Return what writes the checkpoint of the fits of some models that differ in their random numbers alone."""
+    """Return the `Keeper` for the checkpoint of the fits of models that differ only in `random_state`."""
     if checkpoint is None:
         return Keeper()
     first, seeds = models[0], [model.random_state for model in models]
     own = {
         name: value
         for name, value in first.get_params(deep=False).items()
-        if name not in (*SESSION, "random_state", "graph")  # the graph itself is compared
+        if name not in (*SESSION, "random_state", "graph")  # the built graph is compared instead
     }
     facts = {
         "library": (__version__, LAYOUT),

@@ -1,4 +1,4 @@
-"""The one place that touches parts of scikit-learn that it does not promise to keep."""
+"""All uses of private parts of scikit-learn."""
 
 import sys
 from types import FrameType
@@ -28,12 +28,12 @@ __all__ = [
 
 
 def note_features(estimator: Any, X: Any, *, reset: bool) -> None:
-    """Note number and names of the features of X, or compare them with those of the fit."""
+    """Set number and names of the features from X, or (without `reset`) check X against those of the fit."""
     validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
 def as_float_array(X: Any, *, dtype: Any, estimator: Any) -> Any:
-    """Turn an array-like of the host into an array of floats, as scikit-learn does; entries are not checked."""
+    """Convert an array-like on the host to a float array, as scikit-learn does; entries are not checked."""
     own = getattr(X, "dtype", None)
     whole = getattr(own, "kind", "") in ("i", "u", "b")
     single = isinstance(own, np.dtype) and own.newbyteorder("=") == np.float32
@@ -49,14 +49,14 @@ def as_float_array(X: Any, *, dtype: Any, estimator: Any) -> Any:
 
 
 def take_samples(X: Any, index: NDArray[np.intp]) -> Any:
-    """Return some samples, of arrays of any library, data frames and lists."""
-    if hasattr(X, "oindex"):  # zarr takes lists of places along an axis only so
+    """Return the samples with given indices, of arrays of any library, data frames and lists."""
+    if hasattr(X, "oindex"):  # index arrays of zarr
         return X.oindex[index]
     return X[index] if hasattr(X, "shape") and not hasattr(X, "iloc") else _safe_indexing(X, index)
 
 
 def as_frame(values: Any, like: Any, names: Any, estimator: Any) -> Any:
-    """Return rows as a data frame if `set_output` asks for one or `like` is one, whose index it has; else unchanged."""
+    """Return rows as a data frame with the index of `like` if `set_output` or `like` requires one; else unchanged."""
     library = _get_output_config("transform", estimator)["dense"]
     if library == "default" and hasattr(like, "columns"):
         library = type(like).__module__.partition(".")[0]
@@ -67,7 +67,7 @@ def as_frame(values: Any, like: Any, names: Any, estimator: Any) -> Any:
 
 
 def in_cross_validation() -> bool:
-    """Whether scikit-learn is calling this for one of many splits or settings."""
+    """Whether the caller runs inside a cross-validation or parameter search of scikit-learn."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__") != "sklearn.model_selection._validation":
         frame = frame.f_back

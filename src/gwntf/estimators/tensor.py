@@ -27,11 +27,11 @@ class NCP(Tensor, LeastSquares):
         for the embedding and for the parts.
     l1_ratio : float in [0, 1], default=0.0
         Mix of the penalty: 0 is the sum of squares (L2), 1 the sum of absolute values (L1), which makes factors sparse.
-        Where the other factors have columns of sum one (transport and KL losses), L1 acts on the embedding alone.
+        Where the other factors have columns of sum one (transport and KL losses), L1 applies to the embedding only.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D X is folded, for example (28, 28).
     sample_norm : {"l2", "l1"} or None, default="l2"
-        Norm by which every sample is divided before the fit, so that all count alike.
+        Norm by which every sample is divided before the fit, so that all have equal influence.
     missing : {"error", "ignore"}, default="error"
         Whether NaN, or the mask of a masked array, raises an error or marks entries that were not observed.
     init : {"random", "nndsvd"} or list of arrays, default="random"
@@ -41,33 +41,33 @@ class NCP(Tensor, LeastSquares):
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-4
-        The fit stops when the objective falls by at most ``tol`` times the larger of its size and that of the data. 0
-        runs `max_iter` iterations.
+        The fit stops when the objective decreases by at most ``tol`` times the larger of its size and that of the data;
+        0 runs `max_iter` iterations.
     engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
         Library for the computations: "cpu" is compiled code on all cores, "numpy" the slow reference, "torch" runs on a
-        GPU or on tensors. "auto" is "torch" for tensors and where a `device` is given, else "cpu" where numba is
+        GPU or on tensors. "auto" is "torch" for tensors and if a `device` is given, else "cpu" if numba is
         installed. A Dask array is processed by the workers of the current `distributed.Client`, if there is one.
     device : str, optional
-        Device of torch: "cuda", "cuda:1" or "cpu". By default that of a tensor X.
+        Torch device: "cuda", "cuda:1" or "cpu". By default that of X if X is a tensor.
     dtype : {"float32", "float64"}, optional
-        Number type of the computations; by default that of X, and float32 on torch.
+        Number type of the computations; by default that of X, or float32 with torch.
     callbacks : list, optional
         Objects that follow the fit: a `ProgressBar`, a `Checkpoint`, or functions, which are called with an `Iteration`
-        after every iteration and end the fit by returning True.
+        after every iteration and stop the fit by returning True.
     random_state : int, RandomState or None, default=None
         Seed of the random initial factors.
 
     Attributes
     ----------
     embedding_ : (n_samples, n_components) array
-        How much each component adds to the sum of each sample, in the units of X.
+        Contribution of each component to the sum of each sample, in the units of X.
     components_ : (n_components, n_features) array
         The parts, one flattened component per row, each of sum one; ``embedding_ @ components_`` is the model of X.
     factors_ : list of (I_n, n_components) arrays
         Model of the normalised samples, samples first; columns of all others have length one. These, `embedding_`,
         `components_` and `sample_scale_` are tensors on the device of X if X is a tensor.
     objective_, objective_curve_, objective_terms_
-        Objective at `factors_`; its values from the start on; its last value term by term.
+        Objective at `factors_`; its values at the start and after every iteration; its terms at the end.
     n_iter_, status_
         Number of iterations and why they ended (``status_.message`` is a sentence).
     reconstruction_err_ : float
@@ -133,7 +133,7 @@ class GNCP(Graph, Tensor, LeastSquares):
         F = \tfrac12 \lVert X - [[A^{(1)}, \ldots, A^{(N)}]] \rVert^2
             + \tfrac{\mu}{4} \sum_{ij} V_{ij} \lVert a_i - a_j \rVert^2
 
-    the tensor form of `GNMF`, as compared with in the GWNTF paper (which uses a weight of 1e4 for clusters).
+    the tensor form of `GNMF`, a baseline of the GWNTF paper (which uses a weight of 1e4 for clustering).
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class GNCP(Graph, Tensor, LeastSquares):
         Number of components (the rank of the model).
     graph : "knn", KNNGraph, array, sparse matrix or None, default="knn"
         Graph on the samples. "knn" is ``KNNGraph()``, a neighbour graph with its default parameters; a symmetric
-        (n_samples, n_samples) matrix is used as it is, but cannot be extended to new samples; None is no graph.
+        (n_samples, n_samples) matrix is used as given, but cannot be extended to new samples; None is no graph.
     graph_reg : float, default=0.1
         Weight of the graph, for samples of norm one; 0 is no graph.
     alpha : float or pair of floats, default=0.0
@@ -150,11 +150,11 @@ class GNCP(Graph, Tensor, LeastSquares):
         for the embedding and for the parts.
     l1_ratio : float in [0, 1], default=0.0
         Mix of the penalty: 0 is the sum of squares (L2), 1 the sum of absolute values (L1), which makes factors sparse.
-        Where the other factors have columns of sum one (transport and KL losses), L1 acts on the embedding alone.
+        Where the other factors have columns of sum one (transport and KL losses), L1 applies to the embedding only.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D X is folded, for example (28, 28).
     sample_norm : {"l2", "l1"} or None, default="l2"
-        Norm by which every sample is divided before the fit, so that all count alike.
+        Norm by which every sample is divided before the fit, so that all have equal influence.
     missing : {"error", "ignore"}, default="error"
         Whether NaN, or the mask of a masked array, raises an error or marks entries that were not observed.
     init : {"random", "nndsvd", "graph"} or list of arrays, default="random"
@@ -165,37 +165,37 @@ class GNCP(Graph, Tensor, LeastSquares):
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-4
-        The fit stops when the objective falls by at most ``tol`` times the larger of its size and that of the data. 0
-        runs `max_iter` iterations.
+        The fit stops when the objective decreases by at most ``tol`` times the larger of its size and that of the data;
+        0 runs `max_iter` iterations.
     engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
         Library for the computations: "cpu" is compiled code on all cores, "numpy" the slow reference, "torch" runs on a
-        GPU or on tensors. "auto" is "torch" for tensors and where a `device` is given, else "cpu" where numba is
+        GPU or on tensors. "auto" is "torch" for tensors and if a `device` is given, else "cpu" if numba is
         installed. A Dask array is processed by the workers of the current `distributed.Client`, if there is one.
     device : str, optional
-        Device of torch: "cuda", "cuda:1" or "cpu". By default that of a tensor X.
+        Torch device: "cuda", "cuda:1" or "cpu". By default that of X if X is a tensor.
     dtype : {"float32", "float64"}, optional
-        Number type of the computations; by default that of X, and float32 on torch.
+        Number type of the computations; by default that of X, or float32 with torch.
     callbacks : list, optional
         Objects that follow the fit: a `ProgressBar`, a `Checkpoint`, or functions, which are called with an `Iteration`
-        after every iteration and end the fit by returning True.
+        after every iteration and stop the fit by returning True.
     random_state : int, RandomState or None, default=None
         Seed of the random initial factors.
 
     Attributes
     ----------
     embedding_ : (n_samples, n_components) array
-        How much each component adds to the sum of each sample, in the units of X.
+        Contribution of each component to the sum of each sample, in the units of X.
     components_ : (n_components, n_features) array
         The parts, one flattened component per row, each of sum one; ``embedding_ @ components_`` is the model of X.
     factors_ : list of (I_n, n_components) arrays
         Model of the normalised samples, samples first; columns of all others have length one. These, `embedding_`,
         `components_` and `sample_scale_` are tensors on the device of X if X is a tensor.
     graph_ : csr_array or None
-        The graph, full and symmetric.
+        The graph, a symmetric matrix with both triangles stored.
     graph_metric_, modularity_
-        With a `KNNGraph` of metric "auto": the metric that was chosen, and the modularity of every candidate.
+        With a `KNNGraph` of metric "auto": the chosen metric, and the modularity of every candidate.
     objective_, objective_curve_, objective_terms_
-        Objective at `factors_`; its values from the start on; its last value term by term.
+        Objective at `factors_`; its values at the start and after every iteration; its terms at the end.
     n_iter_, status_
         Number of iterations and why they ended (``status_.message`` is a sentence).
     reconstruction_err_ : float
@@ -270,7 +270,7 @@ class SWIFT(PerModeTransport):
         Number of components (the rank of the model).
     costs : "auto" or sequence, default="auto"
         One ground cost per axis of X (after folding), samples first: "grid" (|i - j|), "grid2" (its square), "cosine"
-        or "euclidean" (between slices of the data), each scaled to at most one; an (I, I) array, taken as given; a
+        or "euclidean" (between slices of the data), each scaled to at most one; an (I, I) array, used as given; a
         `SeparableCost`; or None for an axis that is not transported. With None for every axis the loss is the
         Kullback-Leibler divergence. "auto" is None for the samples and "cosine" for every other axis.
     reg : float, default=0.01
@@ -284,11 +284,11 @@ class SWIFT(PerModeTransport):
         for the embedding and for the parts.
     l1_ratio : float in [0, 1], default=0.0
         Mix of the penalty: 0 is the sum of squares (L2), 1 the sum of absolute values (L1), which makes factors sparse.
-        Where the other factors have columns of sum one (transport and KL losses), L1 acts on the embedding alone.
+        Where the other factors have columns of sum one (transport and KL losses), L1 applies to the embedding only.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D X is folded, for example (28, 28).
     sample_norm : {"l2", "l1"} or None, default=None
-        Norm by which every sample is divided before the fit; None leaves counts as they are.
+        Norm by which every sample is divided before the fit; None uses the data unscaled.
     missing : {"error", "ignore"}, default="error"
         Whether NaN, or the mask of a masked array, raises an error or marks entries that were not observed.
     init : {"random", "nndsvd"} or list of arrays, default="random"
@@ -298,28 +298,28 @@ class SWIFT(PerModeTransport):
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-4
-        The fit stops when the objective falls by at most ``tol`` times the larger of its size and that of the data. 0
-        runs `max_iter` iterations.
+        The fit stops when the objective decreases by at most ``tol`` times the larger of its size and that of the data;
+        0 runs `max_iter` iterations.
     transport : TransportOptions, optional
         Expert options of the transport solver.
     engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
         Library for the computations: "cpu" is compiled code on all cores, "numpy" the slow reference, "torch" runs on a
-        GPU or on tensors. "auto" is "torch" for tensors and where a `device` is given, else "cpu" where numba is
+        GPU or on tensors. "auto" is "torch" for tensors and if a `device` is given, else "cpu" if numba is
         installed. A Dask array is processed by the workers of the current `distributed.Client`, if there is one.
     device : str, optional
-        Device of torch: "cuda", "cuda:1" or "cpu". By default that of a tensor X.
+        Torch device: "cuda", "cuda:1" or "cpu". By default that of X if X is a tensor.
     dtype : {"float32", "float64"}, optional
-        Number type of the computations; by default that of X, and float32 on torch.
+        Number type of the computations; by default that of X, or float32 with torch.
     callbacks : list, optional
         Objects that follow the fit: a `ProgressBar`, a `Checkpoint`, or functions, which are called with an `Iteration`
-        after every iteration and end the fit by returning True.
+        after every iteration and stop the fit by returning True.
     random_state : int, RandomState or None, default=None
         Seed of the random initial factors.
 
     Attributes
     ----------
     embedding_ : (n_samples, n_components) array
-        How much each component adds to the sum of each sample, in the units of X.
+        Contribution of each component to the sum of each sample, in the units of X.
     components_ : (n_components, n_features) array
         The parts, one flattened component per row, each of sum one; ``embedding_ @ components_`` is the model of X.
     factors_ : list of (I_n, n_components) arrays
@@ -328,7 +328,7 @@ class SWIFT(PerModeTransport):
     costs_ : tuple
         Resolved cost of every axis; a near-far cost has ``to_matrix()``, ``n_clusters`` and ``error``.
     objective_, objective_curve_, objective_terms_
-        Objective at `factors_`; its values from the start on; its last value term by term.
+        Objective at `factors_`; its values at the start and after every iteration; its terms at the end.
     n_iter_, status_
         Number of iterations and why they ended (``status_.message`` is a sentence).
     reconstruction_err_ : float
@@ -418,7 +418,7 @@ class GWNTF(Graph, PerModeTransport):
         Number of components (the rank of the model).
     costs : "auto" or sequence, default="auto"
         One ground cost per axis of X (after folding), samples first: "grid" (|i - j|), "grid2" (its square), "cosine"
-        or "euclidean" (between slices of the data), each scaled to at most one; an (I, I) array, taken as given; a
+        or "euclidean" (between slices of the data), each scaled to at most one; an (I, I) array, used as given; a
         `SeparableCost`; or None for an axis that is not transported. With None for every axis the loss is the
         Kullback-Leibler divergence. "auto" is None for the samples and "grid" for every other axis.
     reg : float, default=0.01
@@ -428,7 +428,7 @@ class GWNTF(Graph, PerModeTransport):
         weights for the data and for the model; that of the data may be ``inf`` (exact marginal).
     graph : "knn", KNNGraph, array, sparse matrix or None, default="knn"
         Graph on the samples. "knn" is ``KNNGraph()``, a neighbour graph with its default parameters; a symmetric
-        (n_samples, n_samples) matrix is used as it is, but cannot be extended to new samples; None is no graph.
+        (n_samples, n_samples) matrix is used as given, but cannot be extended to new samples; None is no graph.
     graph_reg : float, default=0.1
         Weight of the graph, for samples of norm one; 0 is no graph.
     alpha : float or pair of floats, default=0.0
@@ -437,11 +437,11 @@ class GWNTF(Graph, PerModeTransport):
         for the embedding and for the parts.
     l1_ratio : float in [0, 1], default=0.0
         Mix of the penalty: 0 is the sum of squares (L2), 1 the sum of absolute values (L1), which makes factors sparse.
-        Where the other factors have columns of sum one (transport and KL losses), L1 acts on the embedding alone.
+        Where the other factors have columns of sum one (transport and KL losses), L1 applies to the embedding only.
     sample_shape : tuple of int, optional
         Shape into which each row of a 2-D X is folded, for example (28, 28).
     sample_norm : {"l2", "l1"} or None, default="l2"
-        Norm by which every sample is divided before the fit, so that all count alike.
+        Norm by which every sample is divided before the fit, so that all have equal influence.
     missing : {"error", "ignore"}, default="error"
         Whether NaN, or the mask of a masked array, raises an error or marks entries that were not observed.
     init : {"random", "nndsvd", "graph"} or list of arrays, default="random"
@@ -452,41 +452,41 @@ class GWNTF(Graph, PerModeTransport):
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-4
-        The fit stops when the objective falls by at most ``tol`` times the larger of its size and that of the data. 0
-        runs `max_iter` iterations.
+        The fit stops when the objective decreases by at most ``tol`` times the larger of its size and that of the data;
+        0 runs `max_iter` iterations.
     transport : TransportOptions, optional
         Expert options of the transport solver.
     engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
         Library for the computations: "cpu" is compiled code on all cores, "numpy" the slow reference, "torch" runs on a
-        GPU or on tensors. "auto" is "torch" for tensors and where a `device` is given, else "cpu" where numba is
+        GPU or on tensors. "auto" is "torch" for tensors and if a `device` is given, else "cpu" if numba is
         installed. A Dask array is processed by the workers of the current `distributed.Client`, if there is one.
     device : str, optional
-        Device of torch: "cuda", "cuda:1" or "cpu". By default that of a tensor X.
+        Torch device: "cuda", "cuda:1" or "cpu". By default that of X if X is a tensor.
     dtype : {"float32", "float64"}, optional
-        Number type of the computations; by default that of X, and float32 on torch.
+        Number type of the computations; by default that of X, or float32 with torch.
     callbacks : list, optional
         Objects that follow the fit: a `ProgressBar`, a `Checkpoint`, or functions, which are called with an `Iteration`
-        after every iteration and end the fit by returning True.
+        after every iteration and stop the fit by returning True.
     random_state : int, RandomState or None, default=None
         Seed of the random initial factors.
 
     Attributes
     ----------
     embedding_ : (n_samples, n_components) array
-        How much each component adds to the sum of each sample, in the units of X.
+        Contribution of each component to the sum of each sample, in the units of X.
     components_ : (n_components, n_features) array
         The parts, one flattened component per row, each of sum one; ``embedding_ @ components_`` is the model of X.
     factors_ : list of (I_n, n_components) arrays
         Model of the normalised samples, samples first; columns of all others sum to one. These, `embedding_`,
         `components_` and `sample_scale_` are tensors on the device of X if X is a tensor.
     graph_ : csr_array or None
-        The graph, full and symmetric.
+        The graph, a symmetric matrix with both triangles stored.
     graph_metric_, modularity_
-        With a `KNNGraph` of metric "auto": the metric that was chosen, and the modularity of every candidate.
+        With a `KNNGraph` of metric "auto": the chosen metric, and the modularity of every candidate.
     costs_ : tuple
         Resolved cost of every axis; a near-far cost has ``to_matrix()``, ``n_clusters`` and ``error``.
     objective_, objective_curve_, objective_terms_
-        Objective at `factors_`; its values from the start on; its last value term by term.
+        Objective at `factors_`; its values at the start and after every iteration; its terms at the end.
     n_iter_, status_
         Number of iterations and why they ended (``status_.message`` is a sentence).
     reconstruction_err_ : float
