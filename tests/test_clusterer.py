@@ -256,7 +256,7 @@ def test_more_connected_parts_than_clusters_warn_in_fit_and_not_in_predict(rng):
     graph = csr_array(block_diag([np.ones((5, 5))] * 4))
     clusterer = small(3, graph=graph)
     with pytest.warns(
-        DisconnectedGraphWarning, match="The graph has 4 connected components, more than the 3 clusters"
+        DisconnectedGraphWarning, match="The graph has 4 connected components, more"
     ) as seen:
         clusterer.fit(X)
     assert len(seen) == 1

@@ -1,11 +1,11 @@
-"""Losses whose factors move as in the KL-CP problem b KL(Psi_bar | X^): transport, and KL itself with Psi_bar = X.
+"""Losses whose factors are updated as in the KL-CP problem b KL(Psi_bar | X^): transport, and KL with Psi_bar = X.
 
-With the columns of every factor but the sample factor summing to one, sum(X^) = sum(A(samples)), and the EM majorizer
-separates over the factors, so all of them move at once from one pass over the data. The numerators are
+The columns of every factor but the sample factor sum to one, so sum(X^) = sum(A(samples)) and the EM majorizer
+separates over the factors: all of them are updated at once from one pass over the data. The numerators are
 w_n = A(n) * ((Psi_bar / X^)_(n) A(-n)).
 
-Penalties: L1 and L2 act on the sample factor. On the others, whose columns sum to one, L2 acts alone: |A|_1 is the
-number of components whatever A is, so that it is part of neither the step nor the objective.
+Penalties: L1 and L2 apply to the sample factor. On the other factors, whose columns sum to one, |A|_1 is constant, so
+only L2 applies and L1 is part of neither the update nor the objective.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ from gwntf.transport import positive
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SimplexLoss(Loss):
-    """A data term that leaves b KL(Psi_bar | X^) to the factors."""
+    """A data term that is b KL(Psi_bar | X^) as a function of the factors."""
 
-    update: str = "mm"  # Factor rule; "mm" never raises F
-    # Steps of the sample factor per pass, with its numerator fixed, where there is a graph
-    inner_iter: int = 1
+    update: str = "mm"  # Update rule of the factors; "mm" never raises F
+    inner_iter: int = 1  # Updates of the sample factor per pass, with its numerator fixed, if there is a graph
 
     @property
     @abstractmethod
@@ -44,17 +43,17 @@ class SimplexLoss(Loss):
         return self
 
     def effective_penalties(self, penalties: Penalties) -> Penalties:
-        """Return them without L1 on factors whose columns sum to one, which is constant."""
+        """Return the penalties without L1 on factors whose columns sum to one, where it is constant."""
         return replace(penalties, others=replace(penalties.others, l1=0.0))
 
     @abstractmethod
     def compare(self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, /) -> tuple[Swept, Any]:
-        """Compare a block with the model; return Psi_bar / X^ in products, costs by sample, and the next state."""
+        """Compare a block with the model; return products of Psi_bar / X^, costs by sample, and the next state."""
 
     def sizes(self, block: Block) -> Array:
         return block.sums()  # mass of every sample
 
-    # --- where a block is ---
+    # --- methods of one block, run where it is stored ---
 
     def visit(
         self,
@@ -68,7 +67,7 @@ class SimplexLoss(Loss):
         move: bool,
         penalty: Penalty = NO_PENALTY,
     ) -> tuple[Kept, Sums]:
-        """Move the rows of a block if they are to `move`, then compare it with the model there."""
+        """Update the rows of a block if `move` is true, then compare it with the model."""
         xp = block.backend.xp
         a = self._moved(block.backend, kept, graph, halo, penalty) if move else kept.rows
         swept, state = self.compare(block, a, rest, kept.state, effort)
@@ -78,13 +77,13 @@ class SimplexLoss(Loss):
     def move_rows(
         self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array], *, penalty: Penalty
     ) -> tuple[Kept, None]:
-        """Move the rows of a block, and keep what they moved by."""
+        """Update the rows of a block with the same numerator."""
         return kept._replace(rows=self._moved(backend, kept, graph, halo, penalty)), None
 
     def _moved(
         self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array], penalty: Penalty
     ) -> Array:
-        """Take one step of the rule with the numerator of the last pass, the step itself without graph and penalty."""
+        """Return the updated rows; without graph and penalty they are the numerator of the last pass."""
         pull = pull_of(backend, kept.rows, graph, halo)
         if pull is None and not penalty.present:
             return kept.own
@@ -93,7 +92,7 @@ class SimplexLoss(Loss):
     def sample_step(
         self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, penalty: Penalty, state: Any
     ) -> tuple[Array, Array, Any]:
-        """Take the numerator divided by the mass of the components; with ties or a penalty, the root."""
+        """Return the numerator divided by the mass of the components, or `tied_root` with ties or a penalty."""
         xp = block.backend.xp
         swept, state = self.compare(block, a, rest, state, self.last_effort)
         w, masses = a * swept.rows[0], column_masses(xp, rest)
@@ -101,18 +100,18 @@ class SimplexLoss(Loss):
         moved = w / masses if plain else tied_root(xp, w, self.weight, masses, pull, penalty)
         return moved, xp.sum(swept.costs, axis=0), state
 
-    # --- in the process of the fit ---
+    # --- methods of all blocks, run in the process of the fit ---
 
     @property
     def last_effort(self) -> int:
-        """`Position.effort` of the last iterations; zero where the data term is exact."""
+        """Final `Position.effort`; zero if the data term is exact."""
         return 0
 
     def first(self, blocks: Blocks, at: Position) -> Position:
         return self.measured(blocks, at)
 
     def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, penalties: Penalties) -> Position:
-        """Move all factors at once, and compare the data with the model there."""
+        """Update all factors at once, and compare the data with the new model."""
         moved = at._replace(rest=self.moved_rest(blocks, at, penalties.others))
         for _ in range(self.inner_iter - 1 if graph.present else 0):
             kept, _ = blocks.apply(self.move_rows, moved.kept, graph.graphs, moved.halo, penalty=penalties.samples)
@@ -122,14 +121,14 @@ class SimplexLoss(Loss):
     def measured(
         self, blocks: Blocks, at: Position, graphs: Parts | None = None, penalty: Penalty = NO_PENALTY
     ) -> Position:
-        """Run one pass, in which rows move first if the graphs of all blocks (or None for each) are given."""
+        """Run one pass; if `graphs` are given (one or None per block), the rows are updated first."""
         pulls = () if graphs is None else (graphs, at.halo)
         options = {"effort": at.effort, "move": graphs is not None, "penalty": penalty}
         kept, sums = blocks.run(self.visit, at.rest, at.kept, *pulls, **options)
         return at._replace(kept=kept, sums=sums)
 
     def moved_rest(self, blocks: Blocks, at: Position, penalty: Penalty = NO_PENALTY) -> list[Array]:
-        """Every factor but the first becomes its numerator with columns divided by their sums; L2 moves it further."""
+        """Return all other factors updated: their numerators with columns divided by their sums, or with L2."""
         xp, factors = blocks.backend.xp, [at.rest[0][:0], *at.rest]
         numerators = [old * mode_product(at.sums["product"], factors, mode) for mode, old in enumerate(at.rest, 1)]
         if penalty.l2 == 0:
@@ -153,29 +152,29 @@ class SimplexLoss(Loss):
 
 
 def column_masses(xp: Any, factors: Sequence[Array]) -> Any:
-    """For every component, the product of the column sums of some factors; one without any."""
+    """Return the product of the column sums of some factors, for every component; 1.0 without factors."""
     return reduce(mul, (xp.sum(factor, axis=0) for factor in factors), 1.0)
 
 
 def zero_mass(block: Block, swept: Swept, a: Array, rest: Sequence[Array]) -> Array:
-    """Mass of the model of every sample where it was not compared, along each mode, in float64."""
+    """Return the mass of the model outside of the compared entries, by mode and sample, in float64."""
     xp = block.backend.xp
     wide = [xp.astype(factor, xp.float64, copy=False) for factor in (a, *rest)]
     return xp.clip(wide[0] @ column_masses(xp, wide[1:]) - swept.mass, 0.0, None)
 
 
 def _on_simplex(xp: Any, new: Array, old: Array) -> Array:
-    """Columns divided by their sums; a component without mass keeps its old column."""
+    """Divide columns by their sums; a component without mass keeps its old column."""
     sums = xp.sum(new, axis=0)
     safe = xp.where(sums > 0, sums, xp.ones_like(sums))
     return xp.where(sums > 0, new / safe, old)
 
 
 def _ratio_on_simplex(xp: Any, c: Array, old: Array, l2: float) -> Array:
-    """Take the classic ratio for -sum(c log a) + (l2/2) |a|^2 on the simplex, with columns divided by their sums.
+    """Return the multiplicative update for -sum(c log a) + (l2/2) |a|^2, with columns divided by their sums.
 
-    With the multiplier sum(c) - l2 |a|^2 of a stationary point, a <- (c + l2 |a|^2 a) / (sum(c) + l2 a): its fixed
-    points are stationary.
+    The multiplier at a stationary point is sum(c) - l2 |a|^2. The fixed points of
+    a <- (c + l2 |a|^2 a) / (sum(c) + l2 a) are stationary.
     """
     up = c + l2 * xp.sum(old * old, axis=0) * old
     return _on_simplex(xp, up / positive(xp, xp.sum(c, axis=0) + l2 * old), old)
