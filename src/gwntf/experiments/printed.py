@@ -86,7 +86,7 @@ def printed_algorithm(
     curve = [objective()]
     for _ in range(n_iter):
         # A(n) <- A(n) * (beta (Psi_n / X^)_(n) A(-n)) / (beta 1 A(-n)): one factor after the other, each from the
-        # transport of its own mode alone
+        # transport of its own mode only
         for mode in range(1, order):
             rest = khatri_rao([A[other] for other in range(order) if other != mode])
             A[mode] = A[mode] * (beta * unfold(ratio(psi(mode), model(A)), mode) @ rest) / (beta * rest.sum(axis=0))

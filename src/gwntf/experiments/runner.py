@@ -65,13 +65,13 @@ def run_table(
     runs : int, optional
         Seeds per method, from 0; the table's own number by default.
     cache : path
-        Folder of results, one file per run; each appears complete or not at all, so that an interrupted table resumes
-        where it stopped.
+        Folder of results, one file per run; files are written atomically, so an interrupted table resumes where it
+        stopped.
     engine, device : str, optional
-        Engine of every factorization, and its device. On a device all seeds of a method are fitted in this process, and
-        labelled in all processes.
+        Engine of every factorization, and its device. With a device all seeds of a method are fitted in this process
+        and labelled in parallel processes.
     jobs : int, optional
-        Processes; by default one per core. Each gets its share of the cores for its own threads.
+        Number of processes; by default one per core. Threads are divided evenly among them.
     on_result : callable, optional
         Called with every result as it arrives, cached ones first.
     """
@@ -81,7 +81,7 @@ def run_table(
     missing = list({run.key: run for run in todo if run.key not in cached}.values())
     results = {}
     with warnings.catch_warnings():
-        # joblib replaces workers whose memory grew by compiling, with a warning
+        # joblib warns when it replaces workers whose memory grew during compilation
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
         for key, result in chain(cached.items(), _run_in_parallel(missing, cache, jobs, device)):
             results[key] = result
@@ -141,7 +141,7 @@ def _run_in_parallel(
 
 
 def _device_tasks(runs: list[Run], setting: Setting, cache: Path) -> Iterator[Any]:
-    """Fit all seeds of a method in this process, and yield tasks that label them, without the data they do not need."""
+    """Fit all seeds of a method in this process, and yield the tasks that label them, without the unneeded data."""
     light = replace(setting, X=setting.X[:0], sample_cost=setting.sample_cost[:0])
     for _, group in groupby(runs, key=lambda run: run.method.name):
         same = list(group)

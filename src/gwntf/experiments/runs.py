@@ -31,7 +31,7 @@ from gwntf.geometry import check_costs, neighbor_graph, resolve_costs
 from gwntf.io import atomic_path
 from gwntf.solver import Iteration
 
-PROTOCOL = 4  # increase it whenever the same run would give another result than before: cached runs are then repeated
+PROTOCOL = 4  # increase it with every change that affects results, so that cached runs are repeated
 
 _MAX_PICTURES = 10
 
@@ -142,10 +142,10 @@ def fit_run(run: Run, setting: Setting, cache: Path) -> tuple[FloatArray, RunRes
     started = time.perf_counter()
     on_the_way: dict[str, Mapping[str, float]] = {}
 
-    def score(news: Iteration) -> None:
-        if news.iteration in run.score_at:
-            labels = _labels(to_host(news.factors[0]), run, setting)
-            on_the_way[str(news.iteration)] = clustering_scores(setting.y, labels)
+    def score(report: Iteration) -> None:
+        if report.iteration in run.score_at:
+            labels = _labels(to_host(report.factors[0]), run, setting)
+            on_the_way[str(report.iteration)] = clustering_scores(setting.y, labels)
 
     with _naming(run):
         model = estimator(run, setting).set_params(callbacks=[score] if run.score_at else None)
@@ -206,7 +206,7 @@ def estimator(run: Run, setting: Setting) -> Any:
 
 
 def check_labelling(run: Run, setting: Setting) -> None:
-    """Raise before any work if the labelling cannot produce that number of clusters."""
+    """Raise InputError if the labelling cannot produce the number of clusters."""
     if run.method.estimator not in FOREIGN:
         model = estimator(run, setting)
         check_clusters(setting.classes, len(setting.X), model.n_components, run.method.assign_labels)

@@ -25,7 +25,7 @@ class Cell:
         return None if self.paper is None else self.mean - self.paper
 
     def text(self, mark: str) -> str:
-        """Return mean, between marks, and deviation as text; beside a published score also the difference from it."""
+        """Return mean, between marks, and deviation as text, with the published score and the difference, if any."""
         text = f"{mark}{self.mean:.1f}{mark} ± {self.deviation:.1f}"
         return text if self.paper is None else f"{text} ({self.paper:.1f}, {self.difference:+.1f})"
 
@@ -70,7 +70,7 @@ class TableSummary:
 
     @property
     def legend(self) -> str:
-        """A sentence that says what the numbers are."""
+        """Sentence that explains the numbers."""
         runs = f"{self.runs} runs per method" if self.runs > 1 else "One run per method"
         printed = any(cell.paper is not None for row in self.rows.values() for cell in row.values())
         compared = " (the paper's figure, our difference)" if printed else ""

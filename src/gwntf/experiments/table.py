@@ -48,7 +48,7 @@ class Method:
         return getattr(estimators, self.estimator)(**_built(self.params))
 
     def graph(self) -> KNNGraph | None:
-        """Return the rule of the graph that the method uses; None if it has no graph."""
+        """Return the `KNNGraph` of the method, or None if it has no graph."""
         if self.estimator == "KMeans":
             return None
         model = self.build()
@@ -182,7 +182,7 @@ def _check_params(method: Method, scored: bool, where: str) -> None:
         if method.estimator not in FOREIGN:
             check_parameters(method.build())
     except (TypeError, ValueError) as error:
-        raise InputError(f"{where}: params", f"something wrong ({error})", "parameters of the estimator") from error
+        raise InputError(f"{where}: params", f"invalid values ({error})", "parameters of the estimator") from error
     starts = params.get("n_init", 1)
     _check(not scored or starts <= 1, f"{where}: n_init", repr(starts), "1 where score_at is given")
 
@@ -190,7 +190,7 @@ def _check_params(method: Method, scored: bool, where: str) -> None:
 def _check_labelling(method: Method, entry: Mapping[str, Any], where: str) -> None:
     allowed = {"KMeans": set(), "SpectralClustering": {"assign_labels"}}.get(method.estimator, _LABEL_KEYS)
     unknown = sorted(_LABEL_KEYS & set(entry) - allowed)
-    _check(not unknown, where, f"{', '.join(unknown)} for {method.estimator}", "none: it has labels of its own")
+    _check(not unknown, where, f"{', '.join(unknown)} for {method.estimator}", "none of these keys")
     how, refined = method.assign_labels, method.refine_labels
     _check(how in ASSIGN_LABELS, f"{where}: assign_labels", repr(how), f"one of {', '.join(ASSIGN_LABELS)}")
     _check(isinstance(refined, bool), f"{where}: refine_labels", repr(refined), "true or false")
