@@ -100,7 +100,7 @@ def test_samples_that_seem_to_be_last_are_told(shape):
         ((category, text),) = told(model, data)
         assert category is SamplesLastWarning
         assert text.startswith(
-            f"X has 8 samples of shape {shape[1:]}. If it is {shape[-1]} samples along the last axis"
+            f"X has 8 samples of shape {shape[1:]}. If the {shape[-1]} entries of the last axis are the samples"
         )
         assert "np.moveaxis(X, -1, 0)" in text
         assert told(model, np.moveaxis(data, -1, 0)) == []
