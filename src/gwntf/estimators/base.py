@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from gwntf.core import Array, InputError
 from gwntf.data import DataTensor, KruskalRows, as_factors, check_unscaled
 from gwntf.estimators.constraints import CONSTRAINTS
+from gwntf.estimators.context import Context
 from gwntf.estimators.fitted import Fitted
 from gwntf.estimators.notices import (
     warn_empty_components,
@@ -22,7 +23,6 @@ from gwntf.estimators.notices import (
     warn_status,
     warn_uneven,
 )
-from gwntf.estimators.places import Place
 from gwntf.estimators.records import keeper_of
 from gwntf.losses import Loss
 from gwntf.solver import Checkpoint, Problem, Result, Stopping, following, solve_each
@@ -129,17 +129,17 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         """Fit several models that differ only in `random_state`; the problem is built from this model."""
         check_parameters(self)
         checkpoint = checkpoint_of(self.callbacks)
-        with self._place(X) as place:
-            if place.cluster is not None:
-                place.cluster.check()
-            problem, scale = self._build_problem(X, place)
+        with self._context(X) as context:
+            if context.cluster is not None:
+                context.cluster.check()
+            problem, scale = self._build_problem(X, context)
             keeper = keeper_of(models, checkpoint, problem, scale, self.device)
             stated = {name: value for name, value in vars(self).items() if name not in self.get_params()}
             steps = len(models) * self.n_init * self.max_iter
             with following(followers(self.callbacks), steps) as callbacks, keeper.listening():
                 rngs = [check_random_state(model.random_state) for model in models]
                 results = solve_each(
-                    replace(problem, data=problem.data.on_cluster(place.cluster)),
+                    replace(problem, data=problem.data.on_cluster(context.cluster)),
                     self.n_components,
                     Stopping(self.max_iter, self.tol),
                     ((self._start(problem.data, rng), rng) for rng in rngs),
@@ -152,9 +152,9 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
                     model._set_result(result, problem.data, scale, X)
         keeper.close()
 
-    def _build_problem(self, X: Any, place: Place) -> tuple[Problem, Array]:
+    def _build_problem(self, X: Any, context: Context) -> tuple[Problem, Array]:
         """Check all input and build the problem; also return the scale of every sample."""
-        raw = self._tensor(X, place, reset=True)
+        raw = self._tensor(X, context, reset=True)
         shape = raw.shape
         checked, given = self._check_loss(shape), self._check_graph(shape[0])
         self._penalties(shape[0])
@@ -239,10 +239,10 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         array([2., 4., 8.])
         """
         self.fit(X, y, sample_weight=sample_weight)
-        with self._place(X) as place:
-            backend = place.backend
+        with self._context(X) as context:
+            backend = context.backend
             embedding, scale = backend.asarray(self.factors_[0]), backend.asarray(self.sample_scale_)
-            rows = self._fill(embedding, scale, self._tensor(X, place, reset=False))
+            rows = self._fill(embedding, scale, self._tensor(X, context, reset=False))
             return self._as_frame(backend.as_given(rows, X), X, getattr(X, "columns", None))
 
     @property

@@ -3,8 +3,8 @@
 import numbers
 from typing import Any
 
+from gwntf.estimators.context import ENGINES
 from gwntf.estimators.options import TransportOptions
-from gwntf.estimators.places import ENGINES
 from gwntf.estimators.sklearn_compat import Interval, StrOptions
 from gwntf.geometry import KNNGraph
 from gwntf.solver import INITS

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from gwntf.backends import Backend, is_foreign
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.data import DataTensor, KruskalRows, as_data, as_real_array, check_layout, check_unscaled, khatri_rao
+from gwntf.estimators.context import Context, open_context
 from gwntf.estimators.notices import warn_graph_left_out, warn_new_samples
-from gwntf.estimators.places import Place, open_place
 from gwntf.estimators.sklearn_compat import as_float_array, as_frame, note_features
 from gwntf.geometry import Ties
 from gwntf.io import check_target
@@ -38,21 +38,21 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     embedding_: Array
     _layout: tuple[int, ...]
 
-    def _place(self, given: Any) -> AbstractContextManager[Place]:
+    def _context(self, given: Any) -> AbstractContextManager[Context]:
         """Return a context manager that opens the backend and cluster for these data."""
-        return open_place(self.engine, self.device, given)
+        return open_context(self.engine, self.device, given)
 
-    def _tensor(self, X: Any, place: Place, *, reset: bool) -> DataTensor:
+    def _tensor(self, X: Any, context: Context, *, reset: bool) -> DataTensor:
         """Check X, transfer it to the backend or to the workers, and fold its rows."""
-        dtype = self.dtype or place.default_dtype
+        dtype = self.dtype or context.default_dtype
         data = as_data(
             X,
-            place.backend,
+            context.backend,
             missing=self.missing,
             dtype=dtype,
             scaled=self.sample_norm is not None,
             as_array=partial(as_float_array, dtype=dtype, estimator=self),
-            cluster=place.cluster,
+            cluster=context.cluster,
         )
         layout = data.shape[1:]
         if not reset and layout != self._layout and (len(layout) > 1 or len(self._layout) > 1):
@@ -119,11 +119,11 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         >>> model.transform(X[:2]).shape
         (2, 3)
         """
-        with self._place(X) as place:
-            embedding, scale, _ = self._embed(X, place)
+        with self._context(X) as context:
+            embedding, scale, _ = self._embed(X, context)
             if self._graph_left_out:
                 warn_graph_left_out()
-            return place.backend.as_given(self._in_units(place.backend, embedding, scale), X)
+            return context.backend.as_given(self._in_units(context.backend, embedding, scale), X)
 
     def inverse_transform(self, Z: Any) -> Array:
         """Return the model of embedded samples, in the units and the layout of the X of `fit`.
@@ -138,8 +138,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         (20, 4, 5)
         """
         check_is_fitted(self)
-        with self._place(Z) as place:
-            backend = place.backend
+        with self._context(Z) as context:
+            backend = context.backend
             check_layout(Z, "Z")
             embedding = backend.asarray(Z if is_foreign(Z) else as_real_array(Z, "Z"))
             width = self.embedding_.shape[1]
@@ -162,10 +162,10 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         >>> NMF(1, max_iter=200, tol=0, random_state=0).fit(X).reconstruct([[5.0, 10.0, 20.0]]).round(3)
         array([[ 5., 10., 20.]])
         """
-        with self._place(X) as place:
-            embedding, scale, _ = self._embed(X, place)
-            rows = self._model(place.backend, self._in_units(place.backend, embedding, scale))
-            return self._as_frame(place.backend.as_given(rows, X), X, getattr(X, "columns", None))
+        with self._context(X) as context:
+            embedding, scale, _ = self._embed(X, context)
+            rows = self._model(context.backend, self._in_units(context.backend, embedding, scale))
+            return self._as_frame(context.backend.as_given(rows, X), X, getattr(X, "columns", None))
 
     def impute(self, X: Any) -> Array:
         """Return new samples with missing entries filled in from `reconstruct`; observed entries are unchanged.
@@ -179,9 +179,9 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         >>> model.impute([[5.0, np.nan, 20.0]]).round(3)
         array([[ 5., 10., 20.]])
         """
-        with self._place(X) as place:
-            rows = self._fill(*self._embed(X, place))
-            return self._as_frame(place.backend.as_given(rows, X), X, getattr(X, "columns", None))
+        with self._context(X) as context:
+            rows = self._fill(*self._embed(X, context))
+            return self._as_frame(context.backend.as_given(rows, X), X, getattr(X, "columns", None))
 
     def score(self, X: Any, y: Any = None, *, sample_weight: None = None) -> float:  # noqa: ARG002
         """Return minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries.
@@ -195,8 +195,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         0.0
         """
         self._refuse_weights(sample_weight)
-        with self._place(X) as place:
-            embedding, scale, tensor = self._embed(X, place)
+        with self._context(X) as context:
+            embedding, scale, tensor = self._embed(X, context)
             return -tensor.relative_error(self._rows(embedding, scale, tensor))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -251,10 +251,10 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         """Fill the missing entries of samples from their model, in the layout of the X of `fit`."""
         return tensor.filled(self._rows(embedding, scale, tensor)).reshape(-1, *self._layout)
 
-    def _embed(self, X: Any, place: Place) -> tuple[Array, Array, DataTensor]:
+    def _embed(self, X: Any, context: Context) -> tuple[Array, Array, DataTensor]:
         """Return embedding and scale of new samples, and the samples as a tensor; warn if many did not converge."""
         check_is_fitted(self)
-        raw = self._tensor(X, place, reset=False)
+        raw = self._tensor(X, context, reset=False)
         embedding, scale, far = self._project(raw)
         if self.tol > 0:
             warn_new_samples(far / len(embedding), self.max_iter)
@@ -272,8 +272,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     def _rows_as_new(self, X: Any) -> FloatArray:
         """Embed samples as new ones, in normalised scale; return a NumPy array; never warn."""
         check_is_fitted(self)
-        with self._place(X) as place:
-            return place.backend.to_numpy(self._project(self._tensor(X, place, reset=False))[0])
+        with self._context(X) as context:
+            return context.backend.to_numpy(self._project(self._tensor(X, context, reset=False))[0])
 
     def _project(self, raw: DataTensor) -> tuple[Array, Array, int]:
         """Return embedding and scale of samples as new ones, and the number far from converged."""
@@ -289,8 +289,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
     def components_(self) -> Array:
         """Khatri-Rao product of all factors but the sample factor, one row of sum one per component."""
         check_is_fitted(self)
-        with self._place(self.embedding_) as place:
-            backend = place.backend
+        with self._context(self.embedding_) as context:
+            backend = context.backend
             factors = [backend.asarray(factor) for factor in self.factors_[1:]]
             masses = column_masses(backend, factors, backend.dtype(factors[0]))
             rows = khatri_rao(factors) / backend.xp.where(masses > 0, masses, backend.xp.ones_like(masses))

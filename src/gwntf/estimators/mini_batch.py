@@ -11,10 +11,10 @@ from gwntf.core import FloatArray, InputError, Status
 from gwntf.data import DataTensor, as_factors, pieces
 from gwntf.estimators.base import check_parameters
 from gwntf.estimators.constraints import NO_GRAPH_INIT
+from gwntf.estimators.context import Context
 from gwntf.estimators.notices import warn, warn_empty_components, warn_samples_last
 from gwntf.estimators.options import TransportOptions
 from gwntf.estimators.parts import PerModeTransport
-from gwntf.estimators.places import Place
 from gwntf.estimators.sklearn_compat import (
     count_samples,
     in_cross_validation,
@@ -214,8 +214,8 @@ class MiniBatchGWNTF(PerModeTransport):
     def _fit_batch(self, X: Any) -> None:
         """Update the model with one batch, and set the fitted attributes."""
         first = not hasattr(self, "n_batches_")
-        with self._place(X) as place:
-            tensor, scale = self._batch(X, place, check_random_state(self.random_state))
+        with self._context(X) as context:
+            tensor, scale = self._batch(X, context, check_random_state(self.random_state))
             embedding, terms = self._learn(tensor)
             self._set_factors([embedding, *self._shared_on(tensor)], tensor, scale, X)
         self.objective_ = terms.total
@@ -243,8 +243,8 @@ class MiniBatchGWNTF(PerModeTransport):
                 self.status_ = Status.CONVERGED
         self.objective_curve_, self.objective_, self.n_iter_ = np.array(curve), curve[-1], len(curve)
         self.factors_ = [np.empty((0, self.n_components)), *self._shared()]
-        with self._place(X) as place:
-            raw = self._tensor(X, place, reset=False)
+        with self._context(X) as context:
+            raw = self._tensor(X, context, reset=False)
             embedding, scale, _ = self._project(raw)
             tensor = raw.normalised(self.sample_norm)[0]
             self._set_factors([embedding, *self._shared_on(tensor)], tensor, scale, X)
@@ -259,8 +259,8 @@ class MiniBatchGWNTF(PerModeTransport):
         values, sizes = [], []
         for rows in [*pieces(len(order), self.batch_size)] or [slice(0)]:  # an empty batch raises the validation error
             batch = take_samples(X, np.sort(order[rows]))
-            with self._place(batch) as place:
-                tensor, _ = self._batch(batch, place, rng)
+            with self._context(batch) as context:
+                tensor, _ = self._batch(batch, context, rng)
                 embedding, terms = self._learn(tensor)
                 values.append(terms.total)
                 sizes.append(tensor.mass)
@@ -271,10 +271,10 @@ class MiniBatchGWNTF(PerModeTransport):
                 break
         return sum(values), sum(sizes)
 
-    def _batch(self, X: Any, place: Place, rng: np.random.RandomState) -> tuple[DataTensor, Any]:
+    def _batch(self, X: Any, context: Context, rng: np.random.RandomState) -> tuple[DataTensor, Any]:
         """Check a batch, and initialise the model from the first one; return it normalised, and its sample scales."""
         first = not hasattr(self, "n_batches_")
-        raw = self._tensor(X, place, reset=first)
+        raw = self._tensor(X, context, reset=first)
         if not first:
             return raw.normalised(self.sample_norm)
         checked = self._check_loss(raw.shape)

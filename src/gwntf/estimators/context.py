@@ -12,7 +12,7 @@ ENGINES = BACKENDS
 """Allowed values of the parameter `engine`."""
 
 
-class Place(NamedTuple):
+class Context(NamedTuple):
     """Backend and cluster on which some data are processed."""
 
     backend: Backend  # backend in this process
@@ -21,20 +21,20 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def open_place(engine: str, device: str | None, given: Any) -> Iterator[Place]:
+def open_context(engine: str, device: str | None, given: Any) -> Iterator[Context]:
     """Open the context for some data; on exit, also after an error, all data on a cluster are released."""
     client = _current_client(given)
     if client is None:
         backend = get_backend(engine, device=device, given=given)
         with backend.session(given):
-            yield Place(backend, backend.default_dtype)
+            yield Context(backend, backend.default_dtype)
         return
     from gwntf.data.dask import Cluster
 
     cluster = Cluster(client, engine, device)
     try:
         default = "float32" if engine == "torch" or device is not None else None
-        yield Place(cluster.backend, default, cluster)
+        yield Context(cluster.backend, default, cluster)
     finally:
         cluster.close()
 
