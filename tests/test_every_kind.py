@@ -7,9 +7,11 @@ import pytest
 from sklearn.base import clone
 
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, InputError, KNNGraph, TransportOptions
-from gwntf.data import sources
-from gwntf.losses import Entrywise
+from gwntf.data import DataTensor, sources
+from gwntf.losses import Entrywise, Penalties, Penalty
+from gwntf.solver import Problem, Stopping
 from tests.backends import needs_torch
+from tests.problems import solve
 
 sparse = pytest.importorskip("sparse")
 da = pytest.importorskip("dask.array")
@@ -57,6 +59,15 @@ LOSSES = {
     "least squares of a matrix": GNMF(3, **FEW),
     "custom, a graph": Cauchy(3, graph_reg=1.0, **FEW),
     "custom, a matrix": CauchyNMF(3, **FEW),
+    "transport of every mode, penalties": GWNTF(
+        3, costs=["cosine", "grid", "grid"], graph_reg=1.0, alpha=(0.5, 0.05), l1_ratio=0.3, **FEW
+    ),
+    "multiplicative, penalties": GWNTF(
+        3, alpha=0.05, l1_ratio=0.3, transport=TransportOptions(update="multiplicative", inner_iter=2), **FEW
+    ),
+    "KL, penalties": GWNTF(3, costs=[None] * 3, alpha=(0.5, 0.05), l1_ratio=0.3, **FEW),
+    "least squares, a graph, penalties": GNCP(3, alpha=0.02, l1_ratio=0.3, **FEW),
+    "custom, penalties": Cauchy(3, alpha=0.02, l1_ratio=0.3, **FEW),
 }
 
 
@@ -165,3 +176,17 @@ def test_models_with_custom_losses_are_not_written_to_files(tmp_path):
     with pytest.raises(InputError, match=r"model: got a Cauchy; expected one of .*GNCP"):
         Cauchy(3, **FEW).fit(samples()).save(path)
     assert not path.exists()
+
+
+def test_penalties_are_below_the_ratios_of_custom_losses():
+    rng = np.random.default_rng(0)
+    penalties = Penalties(Penalty(0.3, 0.7), Penalty(0.2, 2.0))
+    X, a, h = rng.random((7, 5)), rng.random((7, 2)) + 0.1, rng.random((5, 2)) + 0.1
+    problem = Problem(DataTensor.of_array(X), CauchyLoss(), penalties=penalties)
+    result = solve(problem, 2, Stopping(1, 0), init=[a, h], rng=np.random.RandomState(0))
+    a, h = a * h.sum(axis=0), h / h.sum(axis=0)
+    up, down = (X + 1) / (a @ h.T + 1) ** 2, 1 / (a @ h.T + 1)
+    h = h * (up.T @ a) / (down.T @ a + 0.2 + 2.0 * h)
+    up, down = (X + 1) / (a @ h.T + 1) ** 2, 1 / (a @ h.T + 1)
+    a = a * (up @ h) / (down @ h + 0.3 + 0.7 * a)
+    np.testing.assert_allclose(result.factors[0] @ result.factors[1].T, a @ h.T, rtol=1e-12)

@@ -8,10 +8,14 @@ import scipy.sparse as sp
 
 from gwntf import GNCP, GWNTF, NCP, TransportOptions
 from gwntf.core import Relaxation
+from gwntf.data import as_data
 from gwntf.estimators import places
 from gwntf.geometry import build_kernel
+from gwntf.losses import LeastSquares, Penalties, Penalty, transport_loss
+from gwntf.solver import Problem, Stopping
 from gwntf.transport import TransportLimits, scale
 from tests.backends import REFERENCE, transport_tensor
+from tests.problems import solve
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("triton", reason="triton is not installed")
@@ -244,3 +248,19 @@ def test_sparse_rows_are_multiplied_in_order(rng):
     dense = rng.random((40, 70))
     np.testing.assert_allclose(product(torch.tensor(dense)), matrix @ dense, rtol=1e-14)
     assert product(torch.zeros((40, 0), dtype=torch.float64)).shape == (30, 0)
+
+
+@pytest.mark.parametrize("update", ["mm", "multiplicative", "least squares"])
+def test_steps_against_penalties_are_recorded_too(update, rng):
+    X, start = rng.random((15, 4, 5)), [rng.random((size, 2)) + 0.1 for size in (15, 4, 5)]
+    penalties = Penalties(Penalty(0.3, 0.7), Penalty(0.2, 2.0))
+    loss = LeastSquares()
+    if update != "least squares":
+        loss = transport_loss((None,) * 3, Relaxation(0.1, 1.0, 1.0), TransportLimits(5, 0.0), update=update)
+    found, backend = [], Interpreted()
+    for place in (REFERENCE, backend):
+        problem = Problem(as_data(X, place), loss, penalties=penalties)
+        found.append(solve(problem, 2, Stopping(4, 0), init=start, rng=np.random.RandomState(0)))
+    assert backend.replayed == 4
+    np.testing.assert_allclose(found[1].objective_curve, found[0].objective_curve, rtol=1e-12)
+    assert found[1].terms.penalty == pytest.approx(found[0].terms.penalty, rel=1e-12)
