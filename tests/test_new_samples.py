@@ -121,7 +121,7 @@ def test_empty_samples_are_tied_to_empty_samples_first(rng):
 
 def pull_of(ties):
     """What ties do to new samples, as a step takes it."""
-    placed = ties.of(slice(0, 5)).place(NUMPY, np.dtype(float))
+    placed = ties.of(slice(0, 5)).on(NUMPY, np.dtype(float))
     return Pull(placed.weight, placed.pull, placed.degree)
 
 

@@ -42,7 +42,7 @@ class Ties:
         """Return the ties of a slice of the new samples."""
         return Ties(self.matrix[samples], self.embedding, self.weight)
 
-    def place(self, backend: Backend, dtype: Any) -> SampleTies:
+    def on(self, backend: Backend, dtype: Any) -> SampleTies:
         """Return the arrays for the update of the new samples, on a backend."""
         xp, part = backend.xp, self.matrix
         matrix, rows = backend.sparse(part, np.float64), backend.asarray(self.embedding, np.float64)

@@ -48,7 +48,7 @@ def project_block(
     backend, parts = block.backend, []
     factors = [backend.asarray(factor) for factor in rest]
     for batch in block.batches(max(_BATCH_ENTRIES, backend.block_entries)):
-        tied = None if ties is None else ties.of(batch).place(backend, block.dtype)
+        tied = None if ties is None else ties.of(batch).on(backend, block.dtype)
         parts.append(_project_batch(block.select(batch), loss, factors, stopping, tied, penalty))
     return backend.xp.concat([part for part, _ in parts]), sum(left for _, left in parts)
 
