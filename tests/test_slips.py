@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from gwntf import GWNTF, KNNGraph
 from gwntf.backends import get_backend
 from gwntf.experiments.printed import printed_algorithm
-from gwntf.geometry import cut_graph, grid_cost
+from gwntf.geometry import grid_cost, split_graph
 from gwntf.losses.graph import classic_ratio, mm_root, penalty, pull_of
 from gwntf.transport import TransportLimits
 from tests import oracles
@@ -20,7 +20,7 @@ NUMPY = get_backend("numpy")
 
 def placed_graph(graph, weight):
     """The graph of all samples as a fit has it."""
-    graphs, _ = cut_graph(graph, weight, [slice(0, graph.shape[0])], np.float64)
+    graphs, _ = split_graph(graph, weight, [slice(0, graph.shape[0])], np.float64)
     return graphs[0].on(NUMPY)
 
 

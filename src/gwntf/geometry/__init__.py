@@ -18,7 +18,7 @@ from gwntf.geometry.costs import (
     resolve_costs,
 )
 from gwntf.geometry.features import GRAPH_METRICS, GraphMetric
-from gwntf.geometry.graph import GRAPH_WEIGHTS, SampleGraph, check_graph, cut_graph, neighbor_graph
+from gwntf.geometry.graph import GRAPH_WEIGHTS, SampleGraph, check_graph, neighbor_graph, split_graph
 from gwntf.geometry.kernels import DenseKernel, Kernel, NearFarKernel, SeparableKernel, build_kernel
 from gwntf.geometry.knn import KNNGraph
 from gwntf.geometry.near_far import NearFarCost, Points, near_far_parts, near_pairs

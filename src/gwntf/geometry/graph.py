@@ -45,7 +45,7 @@ class SampleGraph:
         return SampleGraph(self.weight, matrix, backend.asarray(self.degree), (first, second, weights))
 
 
-def cut_graph(
+def split_graph(
     graph: csr_array, weight: float, slices: Sequence[slice], dtype: Any
 ) -> tuple[list[SampleGraph], list[dict[int, NDArray[np.intp]]]]:
     """Split a graph by blocks of samples; return the graph of each block, on the host, and its halo.

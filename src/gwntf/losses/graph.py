@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from gwntf.backends import Backend
 from gwntf.core import Array
 from gwntf.data import Blocks, Kept, Parts, Sums
-from gwntf.geometry import SampleGraph, SampleTies, cut_graph
+from gwntf.geometry import SampleGraph, SampleTies, split_graph
 from gwntf.losses.penalty import NO_PENALTY, Penalty
 from gwntf.transport import positive
 
@@ -36,7 +36,7 @@ class GraphTerm:
         self.present = graph is not None and weight > 0
         self.graphs: Parts = [None] * len(blocks.slices)  # `SampleGraph` of every block, or None
         if graph is not None and weight > 0:
-            graphs, self._halos = cut_graph(graph, weight, blocks.slices, dtype)
+            graphs, self._halos = split_graph(graph, weight, blocks.slices, dtype)
             self.graphs = blocks.put(graphs)
 
     def halo(self, kept: Parts) -> Parts:
