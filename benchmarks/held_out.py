@@ -25,7 +25,7 @@ from sklearn.preprocessing import Normalizer
 from benchmarks.harness import RESULTS, machine
 from benchmarks.pages import DOCS, replace_between
 from gwntf import TensorClustering
-from gwntf.clustering.graph_cut import choose_graph
+from gwntf.clustering.graph_labels import choose_graph
 from gwntf.core import FloatArray
 from gwntf.data import as_data
 from gwntf.datasets import load_coil20, load_digits_tensor

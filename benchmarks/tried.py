@@ -19,7 +19,7 @@ from benchmarks.harness import RESULTS, machine
 from benchmarks.pages import DOCS, replace_between
 from gwntf import GWNTF, KNNGraph, TensorClustering, fit_many
 from gwntf.clustering import assign
-from gwntf.clustering.graph_cut import cut, modularity
+from gwntf.clustering.graph_labels import modularity, spectral_labels
 from gwntf.core import FloatArray
 from gwntf.data import as_data
 from gwntf.datasets import load_coil20, load_digits_tensor
@@ -67,7 +67,7 @@ def _ideas(X: FloatArray, k: int) -> Iterator[tuple[str, list[Labels]]]:
         "two steps along the graph, V + V²": csr_array(graph + graph @ graph / graph.max()),
     }
     for idea, other in graphs.items():
-        yield f"{idea}, spectral clustering", [cut(other, k, seed) for seed in range(SEEDS)]
+        yield f"{idea}, spectral clustering", [spectral_labels(other, k, seed) for seed in range(SEEDS)]
     yield from _fits(X, k, graph)
 
 

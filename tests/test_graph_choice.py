@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter
 from scipy.sparse import csr_array
 
 from gwntf import GWNTF, KNNGraph, TensorClustering
-from gwntf.clustering.graph_cut import _best_metric, choose_graph, modularity
+from gwntf.clustering.graph_labels import _best_metric, choose_graph, modularity
 from gwntf.data import DataTensor
 from gwntf.datasets import load_digits_tensor
 from gwntf.experiments import find_table, load_table

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from gwntf.backends import to_host
-from gwntf.clustering import ASSIGN_LABELS, assign, check_clusters, clearest, nearest_label
+from gwntf.clustering import ASSIGN_LABELS, assign, check_clusters, most_modular, nearest_label
 from gwntf.core import FloatArray
 from gwntf.estimators.base import Model, check_parameters
 from gwntf.estimators.constraints import AT_LEAST_ONE, CONSTRAINTS
@@ -233,7 +233,7 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         labels = assign(to_host(model.factors_[0]), self.n_clusters, self.assign_labels, self.random_state)
         if not self.refine_labels or graph is None:
             return labels
-        return clearest(graph, labels, self.n_clusters, self.random_state)
+        return most_modular(graph, labels, self.n_clusters, self.random_state)
 
     def predict(self, X: Any) -> NDArray[np.int_]:
         """Return the clusters of new samples.

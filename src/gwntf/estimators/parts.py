@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from gwntf import losses
-from gwntf.clustering import choose_graph, cut, start_from_cut
+from gwntf.clustering import choose_graph, spectral_labels, start_from_labels
 from gwntf.core import InputError, Relaxation, marginal_weights
 from gwntf.data import DataTensor, check_sample_shape
 from gwntf.estimators.base import Factorization
@@ -33,7 +33,7 @@ from gwntf.transport import TransportLimits
 
 _MAX_SCALINGS = 16  # maximum number of scalings per transport with max_iter="auto"
 
-_CUT_SEED = 0
+_SPECTRAL_SEED = 0
 """Seed of the spectral clustering for ``init="graph"``, the same for all fits."""
 
 
@@ -238,9 +238,9 @@ class Graph(Factorization):
     def _prepare_start(self, tensor: DataTensor) -> None:
         if isinstance(self.init, str) and self.init == "graph":
             graph = csr_array((tensor.shape[0],) * 2) if self.graph_ is None else self.graph_
-            self._cut = cut(graph, self._clusters or self.n_components, _CUT_SEED)
+            self._start_labels = spectral_labels(graph, self._clusters or self.n_components, _SPECTRAL_SEED)
 
     def _start(self, tensor: DataTensor, rng: np.random.RandomState) -> Any:
         if not isinstance(self.init, str) or self.init != "graph":
             return self.init
-        return with_mass_of(tensor, start_from_cut(self._cut, tensor.shape, self.n_components, rng))
+        return with_mass_of(tensor, start_from_labels(self._start_labels, tensor.shape, self.n_components, rng))

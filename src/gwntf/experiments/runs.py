@@ -19,7 +19,7 @@ from sklearn.preprocessing import normalize
 
 from gwntf._version import __version__
 from gwntf.backends import to_host
-from gwntf.clustering import assign, check_clusters, choose_graph, clearest
+from gwntf.clustering import assign, check_clusters, choose_graph, most_modular
 from gwntf.core import FloatArray, GwntfError
 from gwntf.data import as_data
 from gwntf.datasets import load_coil20, load_digits_tensor, load_pie_pose27
@@ -249,7 +249,7 @@ def _labels(embedding: FloatArray | None, run: Run, setting: Setting) -> NDArray
     labels = assign(rows, setting.classes, how, run.seed, run.kmeans_starts)
     if key is None or not run.method.refine_labels:
         return labels
-    return clearest(setting.graphs[key], labels, setting.classes, run.seed)
+    return most_modular(setting.graphs[key], labels, setting.classes, run.seed)
 
 
 def _write_pictures(target: Path, model: Any, setting: Setting) -> None:

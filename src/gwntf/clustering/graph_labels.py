@@ -37,7 +37,7 @@ modularity must exceed that of the first."""
 _SEEDS, _DEVIATIONS = 3, 3.0
 
 
-def cut(graph: csr_array, n_clusters: int, random_state: Any) -> Labels:
+def spectral_labels(graph: csr_array, n_clusters: int, random_state: Any) -> Labels:
     """Label the vertices by spectral clustering.
 
     Runs on one thread, since the rounding depends on the number of threads.
@@ -66,9 +66,9 @@ def modularity(graph: csr_array, labels: Labels) -> float:
     return inside / total - float(np.square(degrees / total).sum())
 
 
-def clearest(graph: csr_array, labels: Labels, n_clusters: int, random_state: Any) -> Labels:
+def most_modular(graph: csr_array, labels: Labels, n_clusters: int, random_state: Any) -> Labels:
     """Refine the given labels and those of a spectral clustering; return those with the higher modularity."""
-    found = [refine(graph, labels), refine(graph, cut(graph, n_clusters, random_state))]
+    found = [refine(graph, labels), refine(graph, spectral_labels(graph, n_clusters, random_state))]
     return max(found, key=lambda refined: modularity(graph, refined))
 
 
@@ -114,7 +114,9 @@ def _best_cluster(graph: csr_array, labels: Labels, sample: int, expected: Float
     return best if gain[best] > gain[own] + 1e-12 * graph.data[edges].sum() else own
 
 
-def start_from_cut(labels: Labels, shape: tuple[int, ...], rank: int, rng: np.random.RandomState) -> list[FloatArray]:
+def start_from_labels(
+    labels: Labels, shape: tuple[int, ...], rank: int, rng: np.random.RandomState
+) -> list[FloatArray]:
     """Return random initial factors whose components are assigned to the clusters in turn.
 
     A sample has full weight in the components of its cluster and a twentieth of it in all others, so that the updates
@@ -141,7 +143,8 @@ def choose_graph(
     rng = check_random_state(random_state)
     seeds = [int(seed) for seed in rng.randint(np.iinfo(np.int32).max, size=_SEEDS)]
     values = {
-        name: [modularity(graph, cut(graph, n_clusters, seed)) for seed in seeds] for name, graph in graphs.items()
+        name: [modularity(graph, spectral_labels(graph, n_clusters, seed)) for seed in seeds]
+        for name, graph in graphs.items()
     }
     means = {name: float(np.mean(found)) for name, found in values.items()}
     name = _best_metric(values, leads)

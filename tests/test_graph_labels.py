@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.cluster import SpectralClustering
 
 from gwntf import GNMF, GWNTF, InputError, TensorClustering
-from gwntf.clustering.graph_cut import clearest, cut, modularity, refine, start_from_cut
+from gwntf.clustering.graph_labels import modularity, most_modular, refine, spectral_labels, start_from_labels
 from gwntf.data import as_data
 from gwntf.datasets import load_digits_tensor
 
@@ -56,28 +56,30 @@ def test_refining_keeps_every_cluster_and_the_labels_it_was_given(rng):
 def test_a_graph_without_edges_leaves_labels_as_they_are():
     labels = np.array([0, 1, 1, 2])
     np.testing.assert_array_equal(refine(csr_array((4, 4)), labels), labels)
-    np.testing.assert_array_equal(cut(csr_array((4, 4)), 2, 0), np.zeros(4))
+    np.testing.assert_array_equal(spectral_labels(csr_array((4, 4)), 2, 0), np.zeros(4))
 
 
-def test_the_cut_is_scikit_learns(rng):
+def test_spectral_labels_are_scikit_learns(rng):
     graph = random_graph(rng, share=0.3)
     theirs = SpectralClustering(4, affinity="precomputed", assign_labels="discretize", random_state=3)
-    np.testing.assert_array_equal(cut(graph, 4, 3), theirs.fit_predict(graph))
+    np.testing.assert_array_equal(spectral_labels(graph, 4, 3), theirs.fit_predict(graph))
 
 
-def test_of_given_labels_and_the_cut_the_more_modular_ones_are_kept(rng):
+def test_of_given_and_spectral_labels_the_more_modular_ones_are_kept(rng):
     blocks = np.kron(np.eye(4), np.ones((10, 10))) + 0.01
     np.fill_diagonal(blocks, 0)
     truth = np.repeat(np.arange(4), 10)
     graph = csr_array(blocks)
-    assert modularity(graph, clearest(graph, rng.integers(4, size=40), 4, 0)) == pytest.approx(modularity(graph, truth))
-    np.testing.assert_array_equal(clearest(graph, truth, 4, 0), truth)
+    assert modularity(graph, most_modular(graph, rng.integers(4, size=40), 4, 0)) == pytest.approx(
+        modularity(graph, truth)
+    )
+    np.testing.assert_array_equal(most_modular(graph, truth, 4, 0), truth)
 
 
 @pytest.mark.parametrize("rank", [2, 4, 9])
-def test_a_start_from_a_cut_gives_samples_weight_in_the_components_of_their_cluster(rank, rng):
+def test_a_start_from_labels_gives_samples_weight_in_the_components_of_their_cluster(rank, rng):
     labels = np.array([0, 1, 2, 3, 3, 2, 1, 0])
-    samples, rows, columns = start_from_cut(labels, (8, 5, 6), rank, np.random.RandomState(0))
+    samples, rows, columns = start_from_labels(labels, (8, 5, 6), rank, np.random.RandomState(0))
     assert (samples.shape, rows.shape, columns.shape) == ((8, rank), (5, rank), (6, rank))
     assert min(samples.min(), rows.min(), columns.min()) > 0
     clusters = min(4, rank)
@@ -115,9 +117,9 @@ def test_a_start_of_a_clusterer_has_its_number_of_clusters():
     X = load_digits_tensor()[0][:200]
     model = TensorClustering(5, n_components=10, max_iter=1, random_state=0).fit(X).model_
     start = model._start(normalised(X), np.random.RandomState(0))[0]
-    assert len(set(model._cut)) == 5
+    assert len(set(model._start_labels)) == 5
     for component, weights in enumerate(start.T):
-        inside = model._cut == component % 5
+        inside = model._start_labels == component % 5
         assert weights[inside].min() > weights[~inside].max()
 
 
@@ -132,7 +134,7 @@ def test_labels_of_a_clusterer_are_refined_on_its_graph():
 
 def test_as_many_clusters_as_vertices_are_all_alone():
     graph = csr_array(np.ones((3, 3)) - np.eye(3))
-    np.testing.assert_array_equal(cut(graph, 3, 0), [0, 1, 2])
+    np.testing.assert_array_equal(spectral_labels(graph, 3, 0), [0, 1, 2])
     X = np.random.default_rng(0).random((3, 4, 4))
     labels = TensorClustering(3, random_state=0, max_iter=2).fit_predict(X)
     assert len(set(labels)) == 3
