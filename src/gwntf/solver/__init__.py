@@ -1,18 +1,18 @@
 """The outer loop: starts, iterations, stopping, restarts, checkpoints, and the projection of new samples.
 
 May import everything below it: `io`, `losses`, `transport`, `geometry`, `data`, `backends`, `core`. Start with `loop`:
-estimators call its `solve_each`, which runs the iterations of `iteration`. `checkpoint` and `saved` resume interrupted
+estimators call its `solve_each`, which runs the iterations of `steps`. `checkpoint` and `saved` resume interrupted
 fits, `project` embeds new samples, `long_costs` builds near-far costs.
 """
 
 from gwntf.solver.callbacks import Callback, Iteration, ProgressBar, following
 from gwntf.solver.checkpoint import LAYOUT, RECORDS, Checkpoint, Keeper
-from gwntf.solver.iteration import Steps
 from gwntf.solver.long_costs import near_far_cost, resolve_long_costs
 from gwntf.solver.loop import evaluate, solve_each
 from gwntf.solver.problem import Problem, Result, Stopping
 from gwntf.solver.project import project
 from gwntf.solver.start import INITS, start_factors, with_mass_of
+from gwntf.solver.steps import Steps
 
 __all__ = [
     "INITS",

@@ -11,10 +11,10 @@ from gwntf.core import Array, FloatArray, InputError, Status
 from gwntf.losses import ObjectiveTerms, Position
 from gwntf.solver.callbacks import Callback, Iteration
 from gwntf.solver.checkpoint import Keeper, Progress
-from gwntf.solver.iteration import Steps
 from gwntf.solver.problem import Problem, Result, Stopping
 from gwntf.solver.saved import from_file, to_file
 from gwntf.solver.start import INITS, start_factors
+from gwntf.solver.steps import Steps
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from gwntf.core import Array
 from gwntf.data import Kept, Sums
 from gwntf.losses import Position
 from gwntf.losses.warm import joined_states, split_states
-from gwntf.solver.iteration import Steps
+from gwntf.solver.steps import Steps
 
 
 def to_file(steps: Steps, at: Position) -> dict[str, Any]:
