@@ -119,7 +119,7 @@ def test_the_byte_order_changes_nothing(kind, tmp_path, monkeypatch):
     native, swapped = (as_kind(GOOD.astype(f"{order}f4"), kind, tmp_path) for order in "<>")
     model = NCP(2, max_iter=3, tol=0, random_state=0)
     for limit in (2**26, 0):  # in memory, then in blocks
-        monkeypatch.setattr("gwntf.data.sources.WHOLE_BYTES", limit)
+        monkeypatch.setattr("gwntf.data.sources.MAX_IN_MEMORY_BYTES", limit)
         monkeypatch.setattr("gwntf.data.sources.BLOCK_BYTES", 4 * 12 * 3)
         expected, found = model.fit_transform(native), model.fit_transform(swapped)
         assert found.dtype == np.float32

@@ -138,7 +138,7 @@ def test_missing_entries_and_sparse_data_go_on(cls, tmp_path):
 def test_data_that_go_by_in_blocks_go_on(cls, tmp_path, monkeypatch):
     """Every block has scalings of its own, which the checkpoint keeps."""
     monkeypatch.setattr(sources, "BLOCK_BYTES", 5 * 20 * 8)
-    monkeypatch.setattr(sources, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(sources, "MAX_IN_MEMORY_BYTES", 0)
     np.save(tmp_path / "x.npy", data())
     X = np.load(tmp_path / "x.npy", mmap_mode="r")
     model = cls(3, max_iter=8, tol=0, random_state=0)

@@ -118,7 +118,7 @@ def test_the_status_of_a_fit_is_printed_once(data_folder, tmp_path, capsys):
 def test_files_beyond_memory_are_read_block_by_block(tmp_path, capsys, monkeypatch, digits):
     """The embedding is the same, and the file is never read at once."""
     monkeypatch.setattr(sources, "BLOCK_BYTES", 2**13)
-    monkeypatch.setattr(sources, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(sources, "MAX_IN_MEMORY_BYTES", 0)
     read, rows = sources.read, []
     monkeypatch.setattr(sources, "read", lambda X, part: rows.append(part) or read(X, part))
     np.save(tmp_path / "x.npy", digits[0])

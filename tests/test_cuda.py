@@ -81,8 +81,8 @@ def test_a_fit_on_a_gpu_resumes_from_its_checkpoint():
 
 
 def test_blocks_of_a_file_go_to_the_device_and_the_fit_is_that_of_the_whole():
-    before = sources.BLOCK_BYTES, sources.WHOLE_BYTES
-    sources.BLOCK_BYTES, sources.WHOLE_BYTES = 16 * 64 * 8, 0
+    before = sources.BLOCK_BYTES, sources.MAX_IN_MEMORY_BYTES
+    sources.BLOCK_BYTES, sources.MAX_IN_MEMORY_BYTES = 16 * 64 * 8, 0
     try:
         for model in (GWNTF(6, graph_reg=10.0), GWNTF(6, costs=(None,) * 3), GNCP(6, init="nndsvd")):
             X = digits()
@@ -96,7 +96,7 @@ def test_blocks_of_a_file_go_to_the_device_and_the_fit_is_that_of_the_whole():
             for a, b in zip([*found.factors_, found.transform(given)], arrays, strict=True):
                 assert np.linalg.norm(a - b) <= 1e-9 * np.linalg.norm(b), model
     finally:
-        sources.BLOCK_BYTES, sources.WHOLE_BYTES = before
+        sources.BLOCK_BYTES, sources.MAX_IN_MEMORY_BYTES = before
 
 
 def test_the_same_seed_gives_the_same_bits():

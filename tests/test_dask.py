@@ -195,7 +195,7 @@ def must_not_be_called(*args, **kwargs):
 def test_a_current_client_decides_whether_a_dask_array_is_streamed_or_sent_to_workers(client, monkeypatch):
     """The same array both ways; without a client blocks are read here, with one they are not."""
     monkeypatch.setattr(sources, "BLOCK_BYTES", 7 * 30 * 8)
-    monkeypatch.setattr(sources, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(sources, "MAX_IN_MEMORY_BYTES", 0)
     X, model = as_dask(samples()), GNCP(3, **FEW)
     wanted = clone(model).fit(samples())
     monkeypatch.setattr(Tasks, "submit", must_not_be_called)

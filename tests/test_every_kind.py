@@ -94,7 +94,7 @@ KINDS = {
 def small_blocks(monkeypatch):
     """Seven samples of thirty float64 numbers."""
     monkeypatch.setattr(sources, "BLOCK_BYTES", 7 * 30 * 8)
-    monkeypatch.setattr(sources, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(sources, "MAX_IN_MEMORY_BYTES", 0)
 
 
 @pytest.fixture(scope="module")

@@ -134,7 +134,7 @@ def test_lazy_data_are_opened_and_not_read(tmp_path):
     opened = read_data(files.write_zarr(tmp_path), key="X", lazy=True).X
     assert isinstance(opened, zarr.Array)
     np.testing.assert_array_equal(opened[:], X)
-    with pytest.raises(InputError, match=r"lazy: got True; expected the default: options for .*x.csv are id_column, label"):
+    with pytest.raises(InputError, match=r"lazy: got True; expected the default: options for .*x.csv are id_column"):
         read_data(files.write_csv(tmp_path), lazy=True)
 
 

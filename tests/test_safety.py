@@ -118,7 +118,7 @@ def test_data_beyond_the_number_type_are_refused_with_what_to_change(model, data
 @pytest.mark.parametrize(("scale", "message"), [(1e40, "numbers up to"), (1e-42, "a sample whose largest")])
 def test_data_read_in_blocks_are_held_to_the_same_range(scale, message, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "BLOCK_BYTES", X[:5].nbytes)
-    monkeypatch.setattr(sources, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(sources, "MAX_IN_MEMORY_BYTES", 0)
     far = X.copy()
     far[-1] *= scale
     np.save(tmp_path / "x.npy", far)

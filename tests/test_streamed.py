@@ -76,7 +76,7 @@ KINDS = {"memmap": as_memmap, "zarr": as_zarr, "dask": as_dask}
 def small_blocks(monkeypatch):
     """Seven samples of thirty float64 numbers."""
     monkeypatch.setattr(sources, "BLOCK_BYTES", 7 * 30 * 8)
-    monkeypatch.setattr(sources, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(sources, "MAX_IN_MEMORY_BYTES", 0)
 
 
 @pytest.fixture
@@ -384,7 +384,7 @@ def test_every_iteration_reads_every_block_once(name, tmp_path, monkeypatch):
     assert counts[1] - counts[0] == 2 * 5
 
 
-@pytest.mark.parametrize("limit", ["BLOCK_BYTES", "WHOLE_BYTES"])
+@pytest.mark.parametrize("limit", ["BLOCK_BYTES", "MAX_IN_MEMORY_BYTES"])
 def test_data_of_one_block_and_small_ones_are_read_and_taken_as_dense(limit, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, limit, 2**20)
     X = samples()
@@ -488,7 +488,7 @@ import numpy as np
 from gwntf import GWNTF, NMF
 from gwntf.data import sources
 
-sources.BLOCK_BYTES, sources.WHOLE_BYTES = 2**20, 0
+sources.BLOCK_BYTES, sources.MAX_IN_MEMORY_BYTES = 2**20, 0
 X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(16_000, 32, 32))
 options = dict(max_iter=2, tol=0, random_state=0, engine="numpy")
 models = [NMF(3, init="nndsvd", **options), GWNTF(3, costs=[None] * 3, graph_reg=0, **options)]
@@ -524,13 +524,13 @@ def test_fit_of_64_megabytes_has_room_in_40(tmp_path):
 
 
 def test_marks_of_a_fit_do_not_depend_on_blocks_of_which_one_has_missing_entries(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(sources, "MAX_IN_MEMORY_BYTES", 0)
     X = np.random.default_rng(0).random((29, 6, 5))
     X[0, 2, 3] = np.nan
-    wanted = as_data(X, missing="ignore").marks()
+    wanted = as_data(X, missing="ignore").checksums()
     np.save(tmp_path / "X.npy", X)
     for samples in (7, 10):
         monkeypatch.setattr(sources, "BLOCK_BYTES", samples * 6 * 5 * 8)
         data = as_data(np.load(tmp_path / "X.npy", mmap_mode="r"), missing="ignore")
         assert len(data.blocks.slices) > 2
-        np.testing.assert_array_equal(data.marks(), wanted)
+        np.testing.assert_array_equal(data.checksums(), wanted)

@@ -16,7 +16,7 @@ SHAPE = (60, 6, 5)
 @pytest.fixture
 def mapped(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "BLOCK_BYTES", 8 * 16 * 30)
-    monkeypatch.setattr(sources, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(sources, "MAX_IN_MEMORY_BYTES", 0)
     path = tmp_path / "samples.bin"
     np.random.default_rng(0).random(SHAPE).tofile(path)
     return np.memmap(path, dtype=np.float64, mode="r", shape=SHAPE)
@@ -53,7 +53,7 @@ def test_a_file_that_loses_its_name_under_a_fit_is_read_to_the_end(mapped):
 
 
 def test_a_small_file_is_read_once_and_may_then_change(mapped, monkeypatch):
-    monkeypatch.setattr(sources, "WHOLE_BYTES", 2**26)
+    monkeypatch.setattr(sources, "MAX_IN_MEMORY_BYTES", 2**26)
     expected = fit_while(lambda path: None, mapped)
     found = fit_while(shorten, mapped)
     np.testing.assert_array_equal(found.embedding_, expected.embedding_)

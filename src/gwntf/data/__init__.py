@@ -16,8 +16,8 @@ from gwntf.data.algebra import (
     to_simplex,
     unfold,
 )
-from gwntf.data.block import Block, Looked, Products, Sums, Swept, Tile, mode_product
-from gwntf.data.blocks import Blocks, Kept, Parts
+from gwntf.data.block import Block, Products, Sums, SweepResult, Tile, TileResult, mode_product
+from gwntf.data.blocks import Blocks, BlockState, PerBlock
 from gwntf.data.checks import as_real_array, check_layout, check_sample_shape, check_unscaled
 from gwntf.data.inputs import as_data, as_dense_block, masked_to_nan
 from gwntf.data.partition import pieces
@@ -26,16 +26,16 @@ from gwntf.data.tensor import DataTensor, stacked_alike
 
 __all__ = [
     "Block",
+    "BlockState",
     "Blocks",
     "DataTensor",
-    "Kept",
     "KruskalRows",
-    "Looked",
-    "Parts",
+    "PerBlock",
     "Products",
     "Sums",
-    "Swept",
+    "SweepResult",
     "Tile",
+    "TileResult",
     "as_data",
     "as_dense_block",
     "as_factors",

@@ -58,7 +58,7 @@ class Tile(NamedTuple):
     backend: Backend  # Backend of the arrays
 
 
-class Looked(NamedTuple):
+class TileResult(NamedTuple):
     """Result of comparing a tile with the model."""
 
     # Arrays of the shape of the tile, to be multiplied with the factors; for example Psi_bar / X^
@@ -68,11 +68,11 @@ class Looked(NamedTuple):
     done: Callable[[], None] | None = None  # Called after the products have been computed
 
 
-CompareTile: TypeAlias = Callable[[Tile], Looked]
+CompareTile: TypeAlias = Callable[[Tile], TileResult]
 """Compares a tile of the data with the model."""
 
 
-class Swept(NamedTuple):
+class SweepResult(NamedTuple):
     """Result of comparing a block with the model."""
 
     # (K, n) array in float64: costs of every sample; for transport along the samples, their sums, (K, 1)
@@ -162,10 +162,10 @@ class Block(Protocol):
     def host_rows(self) -> NDArray[Any] | csr_array:
         """Return one row per sample, dense or sparse, on the host, in the dtype of the block."""
 
-    def wide_rows(self) -> Iterator[tuple[slice, Any]]:
+    def float64_rows(self) -> Iterator[tuple[slice, Any]]:
         """Yield batches of samples as rows, dense or sparse, on the host in float64."""
 
-    def wide_slices(self, mode: int) -> Iterator[Any]:
+    def float64_unfoldings(self, mode: int) -> Iterator[Any]:
         """Yield the unfoldings X_(n) of batches of samples, dense or sparse, on the host in float64."""
 
     def columns(self) -> Any:
@@ -193,7 +193,7 @@ class Block(Protocol):
         rows: bool = True,
         sums: bool = True,
         zeros: bool = True,
-    ) -> Swept:
+    ) -> SweepResult:
         """Compare the block with the model tile by tile.
 
         Parameters

@@ -21,14 +21,14 @@ from gwntf.data.block import Block, Sums
 from gwntf.data.columns import ColumnBlock
 from gwntf.data.dense import DenseBlock
 
-Parts: TypeAlias = Sequence[Any]
+PerBlock: TypeAlias = Sequence[Any]
 """One value per block, stored where the block is."""
 
-Wanted: TypeAlias = Sequence[dict[int, NDArray[np.intp]]]
+HaloIndices: TypeAlias = Sequence[dict[int, NDArray[np.intp]]]
 """For every block, the indices of the rows that it needs from other blocks, by block."""
 
 
-class Kept(NamedTuple):
+class BlockState(NamedTuple):
     """State of a block between two passes."""
 
     rows: Array  # (n, R) array: rows of A(1) of its samples
@@ -37,10 +37,10 @@ class Kept(NamedTuple):
     # this process may update it in place.
     state: Any = None
 
-    def on(self, backend: Backend) -> Kept:
+    def on(self, backend: Backend) -> BlockState:
         """Return the same state on a backend; the state of the loss is copied."""
         own = None if self.own is None else backend.asarray(self.own)
-        return Kept(backend.asarray(self.rows), own, None if self.state is None else self.state.on(backend))
+        return BlockState(backend.asarray(self.rows), own, None if self.state is None else self.state.on(backend))
 
 
 class Blocks(ABC):
@@ -78,8 +78,8 @@ class Blocks(ABC):
 
     @abstractmethod
     def run(
-        self, function: Callable[..., Any], rest: Sequence[Array], *parts: Parts, **options: Any
-    ) -> tuple[Parts, Any]:
+        self, function: Callable[..., Any], rest: Sequence[Array], *parts: PerBlock, **options: Any
+    ) -> tuple[PerBlock, Any]:
         """Call ``function(block, rest, *(part[k] for part in parts), **options)`` for every block k.
 
         The function returns the new state of the block and `Sums`. States are stored with the blocks; `collect` returns
@@ -87,7 +87,7 @@ class Blocks(ABC):
         """
 
     @abstractmethod
-    def apply(self, function: Callable[..., Any], *parts: Parts, **options: Any) -> tuple[Parts, Any]:
+    def apply(self, function: Callable[..., Any], *parts: PerBlock, **options: Any) -> tuple[PerBlock, Any]:
         """Do the same without the data: call ``function(backend, *(part[k] for part in parts), **options)``."""
 
     @abstractmethod
@@ -95,25 +95,25 @@ class Blocks(ABC):
         """Wait for sums and return them."""
 
     @abstractmethod
-    def put(self, values: Sequence[Any]) -> Parts:
+    def put(self, values: Sequence[Any]) -> PerBlock:
         """Send one value from the host to each block."""
 
     @abstractmethod
-    def take(self, parts: Parts) -> list[Any]:
+    def take(self, parts: PerBlock) -> list[Any]:
         """Return the values of all blocks on the host."""
 
     @abstractmethod
-    def rows(self, kept: Parts) -> Array:
+    def rows(self, kept: PerBlock) -> Array:
         """Return A(1) of all samples, on the backend."""
 
     @abstractmethod
-    def neighbour_rows(self, wanted: Wanted, kept: Parts) -> Parts:
+    def halo_rows(self, wanted: HaloIndices, kept: PerBlock) -> PerBlock:
         """Return for every block the rows of A(1) that it needs from other blocks, as a list of arrays."""
 
     @abstractmethod
     def run_columns(
-        self, function: Callable[..., Any], rest: Sequence[Array], state: Any, kept: Parts, **options: Any
-    ) -> tuple[Any, Any, Parts]:
+        self, function: Callable[..., Any], rest: Sequence[Array], state: Any, kept: PerBlock, **options: Any
+    ) -> tuple[Any, Any, PerBlock]:
         """Call ``function(columns, rest, state, A(1), **options)`` for all samples, a block of columns at a time.
 
         The function returns the next state, `Sums` and an array with one row per sample. The result is the states of
@@ -124,7 +124,7 @@ class Blocks(ABC):
     def column_counts(self) -> list[int]:
         """Return `ColumnBlock.fiber_count` of every block of columns."""
 
-    def detached(self, parts: Parts) -> Parts:
+    def detached(self, parts: PerBlock) -> PerBlock:
         """Return the same values without the tasks that computed them, where tasks are recorded."""
         return parts
 
@@ -133,32 +133,32 @@ class LocalBlocks(Blocks):
     """Blocks that are processed in this process."""
 
     def run(
-        self, function: Callable[..., Any], rest: Sequence[Array], *parts: Parts, **options: Any
-    ) -> tuple[Parts, Any]:
+        self, function: Callable[..., Any], rest: Sequence[Array], *parts: PerBlock, **options: Any
+    ) -> tuple[PerBlock, Any]:
         found = self.stream(lambda block, *own: function(block, rest, *own, **options), *parts)
         return _states_and_sums(found)
 
-    def apply(self, function: Callable[..., Any], *parts: Parts, **options: Any) -> tuple[Parts, Any]:
+    def apply(self, function: Callable[..., Any], *parts: PerBlock, **options: Any) -> tuple[PerBlock, Any]:
         return _states_and_sums(function(self.backend, *own, **options) for own in zip(*parts, strict=True))
 
     def collect(self, *sums: Any) -> list[Sums]:
         return list(sums)
 
-    def put(self, values: Sequence[Any]) -> Parts:
+    def put(self, values: Sequence[Any]) -> PerBlock:
         return [value.on(self.backend) for value in values]
 
-    def take(self, parts: Parts) -> list[Any]:
+    def take(self, parts: PerBlock) -> list[Any]:
         return list(parts)
 
-    def rows(self, kept: Parts) -> Array:
+    def rows(self, kept: PerBlock) -> Array:
         return kept[0].rows if len(kept) == 1 else self.backend.xp.concat([part.rows for part in kept])
 
-    def neighbour_rows(self, wanted: Wanted, kept: Parts) -> Parts:
+    def halo_rows(self, wanted: HaloIndices, kept: PerBlock) -> PerBlock:
         return [[kept[block].rows[self.backend.asarray(rows)] for block, rows in needed.items()] for needed in wanted]
 
     def run_columns(
-        self, function: Callable[..., Any], rest: Sequence[Array], state: Any, kept: Parts, **options: Any
-    ) -> tuple[Any, Any, Parts]:
+        self, function: Callable[..., Any], rest: Sequence[Array], state: Any, kept: PerBlock, **options: Any
+    ) -> tuple[Any, Any, PerBlock]:
         before = None if state is None else state[0]
         after, sums, product = function(self.column_block, rest, before, self.rows(kept), **options)
         return [after], sums, [product[part] for part in self.slices]

@@ -13,7 +13,7 @@ import numpy as np
 from gwntf.backends import Backend
 from gwntf.core import Array
 from gwntf.data.algebra import khatri_rao
-from gwntf.data.block import CompareTile, Sums, Swept, Tile
+from gwntf.data.block import CompareTile, Sums, SweepResult, Tile
 from gwntf.data.partition import pieces
 
 
@@ -26,7 +26,7 @@ class ColumnBlock(Protocol):
     def backend(self) -> Backend:
         """Backend of the computations."""
 
-    def sweep_samples_axis(self, compare: CompareTile, a: Array, rest: Sequence[Array]) -> Swept:
+    def sweep_samples_axis(self, compare: CompareTile, a: Array, rest: Sequence[Array]) -> SweepResult:
         """Compare whole columns with the model, given all of A(1) and the other factors.
 
         Costs and mass are summed over the columns; products are those of `Block.sweep`.
@@ -59,7 +59,7 @@ class DenseColumns:
         x = self.backend.xp.asarray(self.values[:, columns], copy=True)
         return x, None if self.observed is None else self.observed[:, columns]
 
-    def sweep_samples_axis(self, compare: CompareTile, a: Array, rest: Sequence[Array]) -> Swept:
+    def sweep_samples_axis(self, compare: CompareTile, a: Array, rest: Sequence[Array]) -> SweepResult:
         backend, count = self.backend, self.fiber_count(0)
         other = khatri_rao(rest)[self.first : self.first + count]
 
@@ -74,7 +74,7 @@ class DenseColumns:
             return found
 
         costs, rows, sums = zip(*backend.map(visit, pieces(count, self.step())), strict=True)
-        return Swept(reduce(add, costs), [reduce(add, rows)], [Sums({0: backend.xp.concat(sums)})])
+        return SweepResult(reduce(add, costs), [reduce(add, rows)], [Sums({0: backend.xp.concat(sums)})])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

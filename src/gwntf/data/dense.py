@@ -14,7 +14,7 @@ import numpy as np
 from gwntf.backends import Backend, get_backend
 from gwntf.core import Array, FloatArray
 from gwntf.data.algebra import KruskalRows, khatri_rao, unfold
-from gwntf.data.block import CompareTile, Products, Sums, Swept, Tile
+from gwntf.data.block import CompareTile, Products, Sums, SweepResult, Tile
 from gwntf.data.checks import Summary
 from gwntf.data.columns import DenseColumns
 from gwntf.data.partition import even_tiles, pieces, sample_tiles
@@ -190,11 +190,11 @@ class DenseBlock:
     def host_rows(self) -> Any:
         return self.host.rows
 
-    def wide_rows(self) -> Iterator[tuple[slice, FloatArray]]:
+    def float64_rows(self) -> Iterator[tuple[slice, FloatArray]]:
         rows = self.host_rows()
         return ((part, rows[part].astype(np.float64, copy=False)) for part in self.batches(_WIDE_ENTRIES))
 
-    def wide_slices(self, mode: int) -> Iterator[FloatArray]:
+    def float64_unfoldings(self, mode: int) -> Iterator[FloatArray]:
         values = self.host.values
         return (unfold(values[part].astype(np.float64, copy=False), mode) for part in self.batches(_WIDE_ENTRIES))
 
@@ -224,7 +224,7 @@ class DenseBlock:
         rows: bool = True,
         sums: bool = True,
         zeros: bool = True,  # noqa: ARG002
-    ) -> Swept:
+    ) -> SweepResult:
         """Compare tiles of samples, so that the model is never in memory as a whole."""
         backend, other = self.backend, khatri_rao(rest)
         axes = {mode: mode for mode in modes}
@@ -246,7 +246,7 @@ class DenseBlock:
             return found
 
         costs, own, totals = zip(*backend.map(visit, self._tiles()), strict=True)
-        return Swept(
+        return SweepResult(
             backend.xp.concat(costs, axis=1),
             [backend.xp.concat(parts) for parts in zip(*own, strict=True)],
             [Sums({0: reduce(add, parts)}) for parts in zip(*totals, strict=True)],

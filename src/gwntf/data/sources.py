@@ -26,7 +26,7 @@ BLOCK_BYTES = 2**24
 Larger blocks are slower on a CPU, because memory of more than 32 MB is released and allocated again for every block.
 """
 
-WHOLE_BYTES = 2**26
+MAX_IN_MEMORY_BYTES = 2**26
 """Sources of at most this many bytes are read into memory."""
 
 _MAX_BLOCKS_PER_CHUNK = 32
@@ -87,7 +87,7 @@ def check_source(X: Any) -> None:
 
 def is_small(X: Any, dtype: np.dtype[Any]) -> bool:
     """Whether a source is read into memory: it has a single block, or at most `MAX_IN_MEMORY_BYTES`."""
-    return len(source_slices(X, dtype, BLOCK_BYTES)) <= 1 or dtype.itemsize * math.prod(X.shape) <= WHOLE_BYTES
+    return len(source_slices(X, dtype, BLOCK_BYTES)) <= 1 or dtype.itemsize * math.prod(X.shape) <= MAX_IN_MEMORY_BYTES
 
 
 def source_slices(X: Any, dtype: np.dtype[Any], size: int) -> list[slice]:

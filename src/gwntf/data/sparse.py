@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, issparse
 from gwntf.backends import Backend, get_backend
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.data.algebra import KruskalRows
-from gwntf.data.block import CompareTile, Products, Sums, Swept, Tile, mode_product
+from gwntf.data.block import CompareTile, Products, Sums, SweepResult, Tile, mode_product
 from gwntf.data.checks import Summary, check_kind, check_shape
 from gwntf.data.dense import DenseBlock
 from gwntf.data.fibers import Coords, Fibers, changes, find_fibers
@@ -162,10 +162,10 @@ class SparseBlock:
         size = (self.shape[0], math.prod(self.shape[1:]))
         return csr_array((self.values, (self.coords[0], wide)), shape=size)
 
-    def wide_rows(self) -> Iterator[tuple[slice, csr_array]]:
+    def float64_rows(self) -> Iterator[tuple[slice, csr_array]]:
         yield slice(0, self.shape[0]), self.host_rows().astype(np.float64)
 
-    def wide_slices(self, mode: int) -> Iterator[csr_array]:
+    def float64_unfoldings(self, mode: int) -> Iterator[csr_array]:
         """Yield X_(n) without its zero columns."""
         yield self.fibers(mode).matrix.T.tocsr().astype(np.float64)
 
@@ -195,7 +195,7 @@ class SparseBlock:
         rows: bool = True,
         sums: bool = True,
         zeros: bool = True,
-    ) -> Swept:
+    ) -> SweepResult:
         """Compare tiles of nonzero fibers, of nonzero entries, or of samples with all their entries."""
         factors, concat = [a, *rest], self.backend.xp.concat
         if not modes:
@@ -205,17 +205,17 @@ class SparseBlock:
                 else self._compare_entries(compare, factors)
             )
         found = [self._compare_fibers(compare, factors, mode) for mode in modes]
-        return Swept(
+        return SweepResult(
             concat([part.costs for part in found]),
             [reduce(add, (part.rows[0] for part in found))],
             [reduce(add, (part.sums[0] for part in found))],
             concat([part.mass for part in found]),
         )
 
-    def sweep_samples_axis(self, compare: CompareTile, a: Array, rest: Sequence[Array]) -> Swept:
+    def sweep_samples_axis(self, compare: CompareTile, a: Array, rest: Sequence[Array]) -> SweepResult:
         return self._compare_fibers(compare, [a, *rest], 0)
 
-    def _compare_fibers(self, compare: CompareTile, factors: Sequence[Array], mode: int) -> Swept:
+    def _compare_fibers(self, compare: CompareTile, factors: Sequence[Array], mode: int) -> SweepResult:
         """Compare the nonzero fibers of a mode, tile by tile."""
         fibers, backend, xp = self.fibers(mode), self.backend, self.backend.xp
         a = factors[mode]
@@ -234,7 +234,7 @@ class SparseBlock:
         step = max(_MIN_FIBERS, backend.block_entries // self.shape[mode])
         return self._collected(fibers, factors, visit, step)
 
-    def _compare_entries(self, compare: CompareTile, factors: Sequence[Array]) -> Swept:
+    def _compare_entries(self, compare: CompareTile, factors: Sequence[Array]) -> SweepResult:
         """Compare the nonzero entries of tiles of fibers."""
         fibers, backend, xp = self.own_fibers, self.backend, self.backend.xp
         a = factors[fibers.mode]
@@ -256,7 +256,7 @@ class SparseBlock:
 
     def _collected(
         self, fibers: Fibers, factors: Sequence[Array], visit: Callable[[slice], tuple[Array, ...]], step: int
-    ) -> Swept:
+    ) -> SweepResult:
         """Process tiles of equal size, since small ones are slow, in batches, and add up the results.
 
         `visit` returns costs and mass of every fiber, R_(n) A(-n), and the fibers of R times A(n).
@@ -271,9 +271,9 @@ class SparseBlock:
         numbers = xp.concat([part for part, _ in found], axis=1)
         numbers = fibers.spread(numbers.T, 0).T if fibers.mode else xp.sum(numbers, axis=1)[:, None]
         products = fibers.products(factors, own, xp.concat([across for _, across in found]))
-        return Swept(numbers[:-1], [products.pop(0)], [products], numbers[-1:])
+        return SweepResult(numbers[:-1], [products.pop(0)], [products], numbers[-1:])
 
-    def _compare_samples(self, compare: CompareTile, factors: Sequence[Array], rows: bool, sums: bool) -> Swept:
+    def _compare_samples(self, compare: CompareTile, factors: Sequence[Array], rows: bool, sums: bool) -> SweepResult:
         """Compare tiles of samples that are converted to dense arrays."""
         (a, *rest), xp = factors, self.backend.xp
         found = []
@@ -287,7 +287,7 @@ class SparseBlock:
             for parts in zip(*(part.sums for part in found), strict=True)
         ]
         own = [xp.concat(list(parts)) for parts in zip(*(part.rows for part in found), strict=True)]
-        return Swept(xp.concat([part.costs for part in found], axis=1), own, totals)
+        return SweepResult(xp.concat([part.costs for part in found], axis=1), own, totals)
 
     def row_product(self, rest: Sequence[Array]) -> Array:
         return self.own_fibers.product([rest[0], *rest], 0)

@@ -230,9 +230,9 @@ class DataTensor:
         rows = vstack(found, format="csr") if _is_csr(found[0]) else np.concatenate(found)
         return rows[np.argsort(np.argsort(block, kind="stable"), kind="stable")]
 
-    def marks(self) -> FloatArray:
+    def checksums(self) -> FloatArray:
         """Return checksums of every sample, which do not depend on the blocks."""
-        return np.concatenate(self.blocks.map(partial(_marks, complete=self.complete)))
+        return np.concatenate(self.blocks.map(partial(_checksums, complete=self.complete)))
 
 
 def stacked_alike(first: DataTensor, second: DataTensor, function: Callable[[Block], Any]) -> tuple[Any, Any]:
@@ -257,19 +257,19 @@ def _call_with_model(method: str, block: Block, factors: Sequence[Array]) -> Any
 
 
 def _times(block: Block, matrix: FloatArray) -> FloatArray:
-    return np.concatenate([rows @ matrix for _, rows in block.wide_rows()])
+    return np.concatenate([rows @ matrix for _, rows in block.float64_rows()])
 
 
 def _transposed_times(block: Block, matrix: FloatArray) -> Any:
-    return reduce(add, (rows.T @ matrix[part] for part, rows in block.wide_rows()))
+    return reduce(add, (rows.T @ matrix[part] for part, rows in block.float64_rows()))
 
 
 def _slice_tops(block: Block, mode: int) -> Any:
-    return reduce(np.maximum, map(_row_tops, block.wide_slices(mode)))
+    return reduce(np.maximum, map(_row_tops, block.float64_unfoldings(mode)))
 
 
 def _slice_products(block: Block, mode: int, exponents: NDArray[np.int32]) -> Any:
-    return reduce(add, (_product(_scaled(rows, exponents)) for rows in block.wide_slices(mode)))
+    return reduce(add, (_product(_scaled(rows, exponents)) for rows in block.float64_unfoldings(mode)))
 
 
 def _row_products(rows: Any) -> tuple[FloatArray, NDArray[np.int32]]:
@@ -305,22 +305,22 @@ def _pick_rows(block: Block, indices: NDArray[np.intp]) -> Any:
     return block.host_rows()[indices]
 
 
-def _marks(block: Block, complete: bool) -> FloatArray:
+def _checksums(block: Block, complete: bool) -> FloatArray:
     """Return sum and weighted sum of every sample and, if entries are missing, the weight of the observed ones."""
     parts = []
-    for _, rows in block.wide_rows():
+    for _, rows in block.float64_rows():
         weighted = rows.copy()
         if _is_csr(rows):
             weighted.data = rows.data * np.cos(rows.indices)
         else:
             weighted *= np.cos(np.arange(rows.shape[1]))
         parts.append(np.stack([np.asarray(part.sum(axis=1)).ravel() for part in (rows, weighted)], axis=1))
-    marks = np.concatenate(parts)
+    checksums = np.concatenate(parts)
     if complete:
-        return marks
+        return checksums
     # Integers, whose sums are exact in any order
     weights = np.random.default_rng(0).integers(2**20, size=(math.prod(block.shape[1:]), 1)).astype(np.float64)
-    return np.concatenate([marks, block.backend.to_numpy(block.observed_sums(weights))], axis=1)
+    return np.concatenate([checksums, block.backend.to_numpy(block.observed_sums(weights))], axis=1)
 
 
 def _without_empty_columns(rows: csr_array) -> csr_array:

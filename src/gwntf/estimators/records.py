@@ -68,7 +68,7 @@ def keeper_of(
         "params": own,
         "seeds": [int(seed) if isinstance(seed, int | np.integer) else None for seed in seeds],
         "engine": (problem.data.backend.name, device),
-        "data": (problem.data.shape, problem.data.marks()),
+        "data": (problem.data.shape, problem.data.checksums()),
         "scale": scale,
         "graph": problem.graph,
         "costs": getattr(first, "costs_", None),

@@ -68,7 +68,7 @@ def block_features(block: Block, metric: str, several: bool = False, dtype: Any 
     blocks have equally many columns.
     """
     parts = []
-    for part, rows in block.wide_rows():
+    for part, rows in block.float64_rows():
         found = rows if block.sparse else _dense_features(rows.reshape(-1, *block.shape[1:]), metric)
         found = found if metric in ("euclidean", "wasserstein") else directions(found, several)
         parts.append((part, found.astype(dtype or found.dtype, copy=False)))

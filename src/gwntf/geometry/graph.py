@@ -172,7 +172,7 @@ def _cosines(own: DataTensor, other: DataTensor, index: NDArray[np.intp]) -> Flo
 
 def _unit_rows(block: Block) -> Any:
     """Return the samples of a block as rows of length one, dense or sparse; rows of zeros stay zero."""
-    parts = [normalize(near_one(rows)) for _, rows in block.wide_rows()]
+    parts = [normalize(near_one(rows)) for _, rows in block.float64_rows()]
     return csr_array(parts[0]) if block.sparse else np.concatenate(parts)
 
 

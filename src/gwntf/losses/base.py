@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gwntf.core import Array
-from gwntf.data import Block, Blocks, DataTensor, Parts
+from gwntf.data import Block, Blocks, DataTensor, PerBlock
 from gwntf.geometry import Kernel
 from gwntf.losses.graph import GraphTerm, Pull
 from gwntf.losses.penalty import Penalties, Penalty
@@ -80,14 +80,14 @@ class ObjectiveTerms:
 class Position(NamedTuple):
     """State of a fit between two iterations: everything that the next iteration depends on."""
 
-    kept: Parts  # `Kept` of every block: its rows of A(1), their numerators and the state of the block
+    kept: PerBlock  # `BlockState` of every block: its rows of A(1), their numerators and the state of the block
     rest: list[Array]  # The other factors
     # Results of the last pass, summed over the blocks; before `Blocks.collect`, its argument
     sums: Any = None
     columns: Any = None  # States of the column blocks, for transport along the samples
     carried: tuple[Array, ...] = ()  # Arrays computed from `rest` that the loss reuses
     effort: int = 0  # Accuracy of the data term: scalings per transport; zero if it is exact
-    halo: Parts = ()  # Halo rows of every block: rows of A(1) of its neighbours in other blocks; derived from `kept`
+    halo: PerBlock = ()  # Halo rows of every block: rows of A(1) of its neighbours in other blocks; derived from `kept`
 
 
 class Loss(ABC):

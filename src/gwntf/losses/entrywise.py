@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gwntf.core import Array
-from gwntf.data import Block, Blocks, Kept, Looked, Sums, Swept, Tile, mode_product
+from gwntf.data import Block, Blocks, BlockState, Sums, SweepResult, Tile, TileResult, mode_product
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import Loss, Position
 from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio
@@ -46,7 +46,7 @@ class Entrywise(Loss):
     def repulsion(self, xp: Any, x: Array, model: Array) -> Array:
         """Return the repulsion of every entry: the positive part of the derivative of d in x^."""
 
-    def look(self, tile: Tile) -> Looked:
+    def look(self, tile: Tile) -> TileResult:
         """Return the attraction of a tile, its repulsion unless that is one, and the loss of every sample.
 
         At missing entries both are one if the repulsion is one everywhere, as for a perfect model; otherwise zero.
@@ -61,9 +61,11 @@ class Entrywise(Loss):
             values = xp.where(mask, values, xp.zeros_like(values))
             parts = [xp.where(mask, part, xp.full_like(part, float(self.unit_repulsion))) for part in parts]
         costs = xp.sum(values.reshape(x.shape[0], -1), axis=1, dtype=xp.float64)
-        return Looked(tuple(parts), costs[None])
+        return TileResult(tuple(parts), costs[None])
 
-    def swept(self, block: Block, a: Array, rest: Sequence[Array], *, rows: bool = True, sums: bool = True) -> Swept:
+    def swept(
+        self, block: Block, a: Array, rest: Sequence[Array], *, rows: bool = True, sums: bool = True
+    ) -> SweepResult:
         """Compare a block with the model."""
         found = block.sweep(self.look, a, rest, rows=rows, sums=sums, zeros=not self.unit_repulsion)
         if found.mass is None:
@@ -79,7 +81,7 @@ class Entrywise(Loss):
         mean = xp.astype(block.sums() / math.prod(shape), ones[0].dtype)[:, None]
         return self.swept(block, mean, ones, rows=False, sums=False).costs[0]
 
-    def measure(self, block: Block, rest: Sequence[Array], kept: Kept) -> tuple[Kept, Sums]:
+    def measure(self, block: Block, rest: Sequence[Array], kept: BlockState) -> tuple[BlockState, Sums]:
         """Return the loss of a block, and its attraction and repulsion summed over samples, for the other factors."""
         found = self.swept(block, kept.rows, rest, rows=False)
         xp = block.backend.xp
@@ -92,15 +94,15 @@ class Entrywise(Loss):
         self,
         block: Block,
         rest: Sequence[Array],
-        kept: Kept,
+        kept: BlockState,
         graph: SampleGraph | None,
         halo: Sequence[Array],
         *,
         penalty: Penalty,
-    ) -> tuple[Kept, Sums]:
+    ) -> tuple[BlockState, Sums]:
         """Update the rows of a block, then measure it at the new rows."""
         pull = pull_of(block.backend, kept.rows, graph, halo)
-        return self.measure(block, rest, Kept(self.sample_step(block, kept.rows, rest, pull, penalty, None)[0]))
+        return self.measure(block, rest, BlockState(self.sample_step(block, kept.rows, rest, pull, penalty, None)[0]))
 
     def sample_step(
         self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, penalty: Penalty, state: Any
@@ -152,7 +154,7 @@ class KullbackLeibler(SimplexLoss, Entrywise):
     def repulsion(self, xp: Any, x: Array, model: Array) -> Array:  # noqa: ARG002
         return xp.ones_like(model)
 
-    def look(self, tile: Tile) -> Looked:
+    def look(self, tile: Tile) -> TileResult:
         """Return the attraction and the loss of a tile in one pass over it."""
         xp, mask, shape = tile.backend.xp, tile.mask, (tile.x.shape[0], -1)
         x, y = tile.x.reshape(*shape), (tile.y if mask is None else tile.y * mask).reshape(*shape)
@@ -161,7 +163,7 @@ class KullbackLeibler(SimplexLoss, Entrywise):
         found = found.reshape(*tile.x.shape)
         if mask is not None:
             found = xp.where(mask, found, xp.ones_like(found))
-        return Looked((found,), kl[None])
+        return TileResult((found,), kl[None])
 
-    def compare(self, block: Block, a: Array, rest: Sequence[Array], state: Any, *_: Any) -> tuple[Swept, Any]:
+    def compare(self, block: Block, a: Array, rest: Sequence[Array], state: Any, *_: Any) -> tuple[SweepResult, Any]:
         return self.swept(block, a, rest), state

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from gwntf.backends import Backend
 from gwntf.core import Array
-from gwntf.data import Blocks, Kept, Parts, Sums
+from gwntf.data import Blocks, BlockState, PerBlock, Sums
 from gwntf.geometry import SampleGraph, SampleTies, split_graph
 from gwntf.losses.penalty import NO_PENALTY, Penalty
 from gwntf.transport import positive
@@ -34,21 +34,21 @@ class GraphTerm:
     def __init__(self, blocks: Blocks, graph: csr_array | None, weight: float, dtype: Any) -> None:
         self._blocks = blocks
         self.present = graph is not None and weight > 0
-        self.graphs: Parts = [None] * len(blocks.slices)  # `SampleGraph` of every block, or None
+        self.graphs: PerBlock = [None] * len(blocks.slices)  # `SampleGraph` of every block, or None
         if graph is not None and weight > 0:
             graphs, self._halos = split_graph(graph, weight, blocks.slices, dtype)
             self.graphs = blocks.put(graphs)
 
-    def halo(self, kept: Parts) -> Parts:
+    def halo(self, kept: PerBlock) -> PerBlock:
         """Return the halo rows of every block: rows of A(1) of its neighbours in other blocks."""
-        return self._blocks.neighbour_rows(self._halos, kept) if self.present else self.graphs
+        return self._blocks.halo_rows(self._halos, kept) if self.present else self.graphs
 
-    def penalty(self, kept: Parts, halo: Parts) -> Any:
+    def penalty(self, kept: PerBlock, halo: PerBlock) -> Any:
         """Return the penalty of all edges, as ``sums["graph"]`` for `Blocks.collect`."""
         return self._blocks.apply(block_penalty, kept, self.graphs, halo)[1]
 
 
-def block_penalty(backend: Backend, kept: Kept, graph: SampleGraph, halo: Sequence[Array]) -> tuple[None, Sums]:
+def block_penalty(backend: Backend, kept: BlockState, graph: SampleGraph, halo: Sequence[Array]) -> tuple[None, Sums]:
     """Return the penalty of the edges of a block, each edge counted in one block only."""
     return None, Sums(graph=penalty(backend, with_halo(backend, kept.rows, halo), graph))
 

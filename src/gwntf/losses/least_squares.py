@@ -16,7 +16,7 @@ from operator import mul
 from typing import Any
 
 from gwntf.core import Array
-from gwntf.data import Block, Blocks, DataTensor, Kept, Looked, Sums, Tile, mode_product
+from gwntf.data import Block, Blocks, BlockState, DataTensor, Sums, Tile, TileResult, mode_product
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import Loss, Position
 from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio, ratio_terms
@@ -37,7 +37,7 @@ class LeastSquares(Loss):
     def sizes(self, block: Block) -> Array:
         return block.half_squares()
 
-    def measure(self, block: Block, rest: Sequence[Array], kept: Kept) -> tuple[Kept, Sums]:
+    def measure(self, block: Block, rest: Sequence[Array], kept: BlockState) -> tuple[BlockState, Sums]:
         """Return the sums over a block for the value and for the next update of the other factors."""
         backend, a = block.backend, kept.rows
         if not self.complete:
@@ -51,20 +51,20 @@ class LeastSquares(Loss):
         found = block.sweep(fill, a, rest, rows=False)
         return Sums(data=found.sums[0], gram=gram_of(xp, a), value=xp.sum(found.costs))
 
-    def products(self, block: Block, rest: Sequence[Array], kept: Kept, *, mode: int) -> tuple[Kept, Sums]:
+    def products(self, block: Block, rest: Sequence[Array], kept: BlockState, *, mode: int) -> tuple[BlockState, Sums]:
         return kept, Sums(data=block.sum_products(kept.rows, rest, mode))
 
     def step(
         self,
         block: Block,
         rest: Sequence[Array],
-        kept: Kept,
+        kept: BlockState,
         graph: SampleGraph | None,
         halo: Sequence[Array],
         *,
         grams: Array,
         penalty: Penalty,
-    ) -> tuple[Kept, Sums]:
+    ) -> tuple[BlockState, Sums]:
         """Update the rows of a block, given G, and return the result of `measure` at the new rows, in one pass."""
         backend, xp, a = block.backend, block.backend.xp, kept.rows
         down = a @ backend.asarray(grams, block.dtype)
@@ -72,9 +72,9 @@ class LeastSquares(Loss):
         if not self.complete:
             found = block.sweep(fill, a, rest, sums=False)
             moved = ratio(xp, a, found.rows[0], down, pull, penalty)
-            return Kept(moved), self._measured_filled(block, rest, moved)
+            return BlockState(moved), self._measured_filled(block, rest, moved)
         moved, data, cross = block.ratio_step(a, rest, *ratio_terms(xp, a, down, pull, penalty))
-        return Kept(moved), Sums(data=data, gram=gram_of(xp, moved), cross=cross)
+        return BlockState(moved), Sums(data=data, gram=gram_of(xp, moved), cross=cross)
 
     def sample_step(
         self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, penalty: Penalty, state: Any
@@ -126,12 +126,12 @@ class LeastSquares(Loss):
         return xp.clip(value, 0.0, None).reshape(1)
 
 
-def fill(tile: Tile) -> Looked:
+def fill(tile: Tile) -> TileResult:
     """Fill the missing entries of a tile from the model; its costs are 1/2 |x - x^|^2 of every sample."""
     xp = tile.backend.xp
     filled = tile.x if tile.mask is None else xp.where(tile.mask, tile.x, tile.y)
     residual = (filled - tile.y).reshape(tile.x.shape[0], -1)
-    return Looked((filled,), 0.5 * xp.sum(residual * residual, axis=1, dtype=xp.float64)[None])
+    return TileResult((filled,), 0.5 * xp.sum(residual * residual, axis=1, dtype=xp.float64)[None])
 
 
 def gram_of(xp: Any, factor: Array) -> Array:

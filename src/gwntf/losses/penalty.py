@@ -8,7 +8,7 @@ from typing import Any
 
 from gwntf.backends import Backend
 from gwntf.core import Array, InputError
-from gwntf.data import Kept, Sums
+from gwntf.data import BlockState, Sums
 from gwntf.transport import positive
 
 _NEWTON_STEPS = 16
@@ -65,7 +65,7 @@ class Penalties:
 NO_PENALTIES = Penalties()
 
 
-def block_rows_penalty(backend: Backend, kept: Kept, *, penalty: Penalty) -> tuple[None, Sums]:
+def block_rows_penalty(backend: Backend, kept: BlockState, *, penalty: Penalty) -> tuple[None, Sums]:
     """Return the penalty on the rows of a block, for `Blocks.apply`."""
     return None, Sums(penalty=penalty.of(backend.xp, kept.rows))
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from gwntf.backends import Backend
 from gwntf.core import Array
-from gwntf.data import Block, Blocks, Kept, Parts, Sums, Swept, mode_product
+from gwntf.data import Block, Blocks, BlockState, PerBlock, Sums, SweepResult, mode_product
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import Loss, Position
 from gwntf.losses.graph import RULES, GraphTerm, Pull, pull_of, tied_root
@@ -47,7 +47,9 @@ class SimplexLoss(Loss):
         return replace(penalties, others=replace(penalties.others, l1=0.0))
 
     @abstractmethod
-    def compare(self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, /) -> tuple[Swept, Any]:
+    def compare(
+        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, /
+    ) -> tuple[SweepResult, Any]:
         """Compare a block with the model; return products of Psi_bar / X^, costs by sample, and the next state."""
 
     def sizes(self, block: Block) -> Array:
@@ -59,29 +61,29 @@ class SimplexLoss(Loss):
         self,
         block: Block,
         rest: Sequence[Array],
-        kept: Kept,
+        kept: BlockState,
         graph: SampleGraph | None = None,
         halo: Sequence[Array] = (),
         *,
         effort: int,
         move: bool,
         penalty: Penalty = NO_PENALTY,
-    ) -> tuple[Kept, Sums]:
+    ) -> tuple[BlockState, Sums]:
         """Update the rows of a block if `move` is true, then compare it with the model."""
         xp = block.backend.xp
         a = self._moved(block.backend, kept, graph, halo, penalty) if move else kept.rows
         swept, state = self.compare(block, a, rest, kept.state, effort)
         costs, masses = xp.sum(swept.costs, axis=1), xp.sum(a, axis=0)
-        return Kept(a, a * swept.rows[0], state), Sums(rows=costs, masses=masses, product=swept.sums[0])
+        return BlockState(a, a * swept.rows[0], state), Sums(rows=costs, masses=masses, product=swept.sums[0])
 
     def move_rows(
-        self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array], *, penalty: Penalty
-    ) -> tuple[Kept, None]:
+        self, backend: Backend, kept: BlockState, graph: SampleGraph | None, halo: Sequence[Array], *, penalty: Penalty
+    ) -> tuple[BlockState, None]:
         """Update the rows of a block with the same numerator."""
         return kept._replace(rows=self._moved(backend, kept, graph, halo, penalty)), None
 
     def _moved(
-        self, backend: Backend, kept: Kept, graph: SampleGraph | None, halo: Sequence[Array], penalty: Penalty
+        self, backend: Backend, kept: BlockState, graph: SampleGraph | None, halo: Sequence[Array], penalty: Penalty
     ) -> Array:
         """Return the updated rows; without graph and penalty they are the numerator of the last pass."""
         pull = pull_of(backend, kept.rows, graph, halo)
@@ -119,7 +121,7 @@ class SimplexLoss(Loss):
         return self.measured(blocks, moved, graph.graphs, penalty=penalties.samples)
 
     def measured(
-        self, blocks: Blocks, at: Position, graphs: Parts | None = None, penalty: Penalty = NO_PENALTY
+        self, blocks: Blocks, at: Position, graphs: PerBlock | None = None, penalty: Penalty = NO_PENALTY
     ) -> Position:
         """Run one pass; if `graphs` are given (one or None per block), the rows are updated first."""
         pulls = () if graphs is None else (graphs, at.halo)
@@ -156,7 +158,7 @@ def column_masses(xp: Any, factors: Sequence[Array]) -> Any:
     return reduce(mul, (xp.sum(factor, axis=0) for factor in factors), 1.0)
 
 
-def zero_mass(block: Block, swept: Swept, a: Array, rest: Sequence[Array]) -> Array:
+def zero_mass(block: Block, swept: SweepResult, a: Array, rest: Sequence[Array]) -> Array:
     """Return the mass of the model outside of the compared entries, by mode and sample, in float64."""
     xp = block.backend.xp
     wide = [xp.astype(factor, xp.float64, copy=False) for factor in (a, *rest)]

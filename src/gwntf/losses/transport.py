@@ -11,7 +11,7 @@ from typing import Any
 
 from gwntf.backends import Backend
 from gwntf.core import Array, InputError, Relaxation
-from gwntf.data import Block, Blocks, DataTensor, Kept, Looked, Parts, Sums, Swept, Tile
+from gwntf.data import Block, Blocks, BlockState, DataTensor, PerBlock, Sums, SweepResult, Tile, TileResult
 from gwntf.data.columns import ColumnBlock
 from gwntf.geometry import Cost, Kernel, build_kernel
 from gwntf.losses.base import ObjectiveTerms, PlanTerms, Position
@@ -101,7 +101,9 @@ class TransportLoss(SimplexLoss):
 
     # --- methods of one block, run where it is stored ---
 
-    def compare(self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, /) -> tuple[Swept, Any]:
+    def compare(
+        self, block: Block, a: Array, rest: Sequence[Array], state: Any, effort: int, /
+    ) -> tuple[SweepResult, Any]:
         """Transport a block of samples along all transported modes but the samples' own."""
         count, own = len(self.transported), tuple(mode for mode in self.transported if mode)
         if not own:
@@ -124,7 +126,7 @@ class TransportLoss(SimplexLoss):
         share: float,
         part: float,
         tile: Tile,
-    ) -> Looked:
+    ) -> TileResult:
         """Transport a tile of the data to the model; see `data.block.CompareTile`.
 
         `share` is the weight of the Psi of one mode in Psi_bar, and `part` the sum of these weights over the modes of
@@ -163,19 +165,19 @@ class TransportLoss(SimplexLoss):
         ratio = target / positive(xp, seen)
         if mask is not None:
             ratio = xp.where(mask, ratio, xp.full_like(ratio, part))
-        return Looked((ratio,), xp.concat(costs), done)
+        return TileResult((ratio,), xp.concat(costs), done)
 
     def _state(self, backend: Backend, state: Any, across: bool = False) -> WarmStarts | None:
         """Return the warm starts of a block (empty before its first transport), or None if none are kept."""
         return (WarmStarts(backend, across) if state is None else state) if self.warm else None
 
-    def _nothing(self, block: Block, a: Array, rest: Sequence[Array]) -> Swept:
+    def _nothing(self, block: Block, a: Array, rest: Sequence[Array]) -> SweepResult:
         xp = block.backend.xp
         ratio = Sums({mode: xp.zeros_like(factor) for mode, factor in enumerate(rest, start=1)})
         if not block.sparse:
             size = math.prod(factor.shape[0] for factor in rest)
             ratio = Sums({0: block.backend.zeros((size, a.shape[1]), a)})
-        return Swept(xp.zeros_like(a[:, :0], dtype=xp.float64).T, [xp.zeros_like(a)], [ratio])
+        return SweepResult(xp.zeros_like(a[:, :0], dtype=xp.float64).T, [xp.zeros_like(a)], [ratio])
 
     def visit_columns(
         self, columns: ColumnBlock, rest: Sequence[Array], state: Any, a: Array, *, effort: int
@@ -190,14 +192,14 @@ class TransportLoss(SimplexLoss):
         mass = swept.mass[:, 0] if swept.mass is not None else xp.zeros_like(swept.costs[:0, 0])
         return state, Sums(across=swept.costs[:, 0], product=swept.sums[0], mass=mass), swept.rows[0]
 
-    def add_product(self, backend: Backend, kept: Kept, product: Array) -> tuple[Kept, None]:
+    def add_product(self, backend: Backend, kept: BlockState, product: Array) -> tuple[BlockState, None]:
         """Add the result of the transport along the samples to the numerator of the rows."""
         return kept._replace(own=kept.own + kept.rows * backend.asarray(product)), None
 
     # --- methods of all blocks, run in the process of the fit ---
 
     def measured(
-        self, blocks: Blocks, at: Position, graphs: Parts | None = None, penalty: Penalty = NO_PENALTY
+        self, blocks: Blocks, at: Position, graphs: PerBlock | None = None, penalty: Penalty = NO_PENALTY
     ) -> Position:
         found = super().measured(blocks, at, graphs, penalty)
         if 0 not in self.transported:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gwntf.backends import Backend, get_backend
 from gwntf.core import Array
-from gwntf.data import Kept, Sums
+from gwntf.data import BlockState, Sums
 from gwntf.losses import Position
 from gwntf.losses.warm import joined_states, split_states
 from gwntf.solver.steps import Steps
@@ -18,7 +18,7 @@ from gwntf.solver.steps import Steps
 def to_file(steps: Steps, at: Position) -> dict[str, Any]:
     """Return everything that the next step depends on, as arrays on the host."""
     blocks = steps.blocks
-    kept = [Kept(*part) for part in blocks.take(at.kept)]
+    kept = [BlockState(*part) for part in blocks.take(at.kept)]
     columns = None if at.columns is None else blocks.take(at.columns)
     return {
         "rows": _joined([part.rows for part in kept]),
@@ -41,7 +41,7 @@ def from_file(steps: Steps, saved: Mapping[str, Any]) -> Position:
     counts = {mode: blocks.map(methodcaller("fiber_count", mode)) for mode, _ in saved["state"]}
     states = split_states(saved["state"], counts, host, False) if counts else none
     own = none if saved["own"] is None else split(saved["own"])
-    kept = [Kept(*parts) for parts in zip(split(saved["rows"]), own, states, strict=True)]
+    kept = [BlockState(*parts) for parts in zip(split(saved["rows"]), own, states, strict=True)]
     columns = None
     if saved["columns"]:
         counts = {0: blocks.column_counts()}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from gwntf.core import Array
-from gwntf.data import Kept
+from gwntf.data import BlockState
 from gwntf.losses import GraphTerm, ObjectiveTerms, Position, block_rows_penalty
 from gwntf.solver.problem import Problem
 
@@ -41,7 +41,7 @@ class Steps:
     def first(self, factors: Sequence[Array]) -> tuple[Position, ObjectiveTerms]:
         """Return the position at given factors, and F there."""
         rows, *rest = factors
-        kept = self.blocks.put([Kept(part, None, None) for part in self.data.split(rows)])
+        kept = self.blocks.put([BlockState(part, None, None) for part in self.data.split(rows)])
         if self.blocks.recordable:
             kept = [kept[0]._replace(state=self._state)]
         at = Position(kept, list(rest), columns=self._columns, effort=self.loss.first_effort)
@@ -195,4 +195,4 @@ def _with_arrays(at: Position, arrays: Iterator[Array]) -> Position:
     own = None if kept.own is None else next(arrays)
     rest = [next(arrays) for _ in at.rest]
     sums = at.sums.map(lambda _: next(arrays))
-    return at._replace(kept=[Kept(rows, own, kept.state)], rest=rest, sums=sums, carried=tuple(arrays))
+    return at._replace(kept=[BlockState(rows, own, kept.state)], rest=rest, sums=sums, carried=tuple(arrays))

@@ -15,7 +15,7 @@ import numpy as np
 from gwntf.backends import Backend
 from gwntf.core import Array
 from gwntf.data.block import Block, Sums
-from gwntf.data.blocks import Blocks, Parts, Wanted
+from gwntf.data.blocks import Blocks, HaloIndices, PerBlock
 from gwntf.data.dask import work
 from gwntf.data.dask.tasks import Future, Tasks, assign_workers
 from gwntf.data.partition import even_pieces
@@ -79,8 +79,8 @@ class OnDask(Blocks):
         return replace(self.prepared(worker.to_device), worker=worker)
 
     def run(
-        self, function: Callable[..., Any], rest: Sequence[Array], *parts: Parts, **options: Any
-    ) -> tuple[Parts, Any]:
+        self, function: Callable[..., Any], rest: Sequence[Array], *parts: PerBlock, **options: Any
+    ) -> tuple[PerBlock, Any]:
         done = self._run(function, rest, options, zip(self.futures, self._update_assignment(), *parts, strict=True))
         return done, done
 
@@ -94,7 +94,7 @@ class OnDask(Blocks):
             for block, worker, *own in calls
         ]
 
-    def apply(self, function: Callable[..., Any], *parts: Parts, **options: Any) -> tuple[Parts, Any]:
+    def apply(self, function: Callable[..., Any], *parts: PerBlock, **options: Any) -> tuple[PerBlock, Any]:
         sent = self._send_once(function)
         done = [
             self.tasks.submit(work.run_rows, sent, self.worker, options, *own, worker=worker, name=_name(function))
@@ -110,22 +110,22 @@ class OnDask(Blocks):
         found: list[Sums] = self.tasks.gather(waiting)
         return found
 
-    def _each(self, function: Callable[[Any], Any], parts: Parts) -> list[Future]:
+    def _each(self, function: Callable[[Any], Any], parts: PerBlock) -> list[Future]:
         """Apply a small function to one value of every block, on its worker."""
         pairs = zip(parts, self._assignment, strict=False)
         return [self.tasks.submit(function, part, worker=worker, name=_name(function)) for part, worker in pairs]
 
-    def put(self, values: Sequence[Any]) -> Parts:
+    def put(self, values: Sequence[Any]) -> PerBlock:
         return [self.tasks.put(value, worker=worker) for value, worker in zip(values, self._assignment, strict=False)]
 
-    def take(self, parts: Parts) -> list[Any]:
+    def take(self, parts: PerBlock) -> list[Any]:
         found: list[Any] = self.tasks.gather(self._each(work.on_host, parts))
         return found
 
-    def rows(self, kept: Parts) -> Array:
+    def rows(self, kept: PerBlock) -> Array:
         return np.concatenate(self.tasks.gather(self._each(work.host_rows, kept)))
 
-    def neighbour_rows(self, wanted: Wanted, kept: Parts) -> Parts:
+    def halo_rows(self, wanted: HaloIndices, kept: PerBlock) -> PerBlock:
         return [
             [self.tasks.submit(work.take_rows, kept[k], rows, worker=self._assignment[k]) for k, rows in needed.items()]
             for needed in wanted
@@ -148,8 +148,8 @@ class OnDask(Blocks):
         ]
 
     def run_columns(
-        self, function: Callable[..., Any], rest: Sequence[Array], state: Any, kept: Parts, **options: Any
-    ) -> tuple[Any, Any, Parts]:
+        self, function: Callable[..., Any], rest: Sequence[Array], state: Any, kept: PerBlock, **options: Any
+    ) -> tuple[Any, Any, PerBlock]:
         rows = self.tasks.submit(np.concatenate, self._each(work.host_rows, kept))
         before = [None] * len(self._columns) if state is None else state
         calls = zip(self._columns, self._assignment, before, repeat(rows), strict=False)
@@ -162,7 +162,7 @@ class OnDask(Blocks):
         counts: list[int] = self.tasks.gather(self._each(methodcaller("fiber_count", 0), self._columns))
         return counts
 
-    def detached(self, parts: Parts) -> Parts:
+    def detached(self, parts: PerBlock) -> PerBlock:
         return self.put(self.take(parts))
 
 

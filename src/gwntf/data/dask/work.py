@@ -16,7 +16,7 @@ import numpy as np
 from gwntf.backends import Backend, get_backend
 from gwntf.core import FloatArray
 from gwntf.data.block import Block, Sums
-from gwntf.data.blocks import Kept
+from gwntf.data.blocks import BlockState
 from gwntf.data.sources import as_block, read
 
 
@@ -88,7 +88,7 @@ def call(function: Callable[..., Any], block: Block, *arguments: Any) -> Any:
 def _on_backend(part: Any, backend: Backend, *, read_only: bool = False) -> Any:
     """Move a value of a block to a backend; states that a pass updates in place are copied, so that tasks stay pure."""
     value = part.kept if isinstance(part, Result) else part
-    if read_only and isinstance(value, Kept):
+    if read_only and isinstance(value, BlockState):
         return value._replace(state=None).on(backend)._replace(state=value.state)
     return value.on(backend) if hasattr(value, "on") else value
 
@@ -117,7 +117,7 @@ def join_sums(parts: Sequence[Sums]) -> Sums:
 
 def host_rows(part: Any) -> FloatArray:
     """Return A(1) of a block as a NumPy array, without copying its state."""
-    kept: Kept = part.kept if isinstance(part, Result) else part
+    kept: BlockState = part.kept if isinstance(part, Result) else part
     rows: FloatArray = get_backend("numpy").asarray(kept.rows)
     return rows
 
