@@ -181,8 +181,8 @@ def _fused(cost: Any, stacks: tuple[Any, ...], kind: str, exact: bool) -> Callab
 
     kernel: Any = build_kernel(cost, RELAXATION.reg, TorchBackend("cuda"), "float32")
     form = kernel.form() if kind == "exponential" else kernel.dense_form()
-    offsets, whole = kernel.offsets, kernel.whole
-    task = StackTask(RELAXATION, offsets, whole, 1.0, False, False, SCALINGS, 0.0, 5)
+    offsets, all_normal = kernel.offsets, kernel.all_normal
+    task = StackTask(RELAXATION, offsets, all_normal, 1.0, False, False, SCALINGS, 0.0, 5)
     transport = FusedTransport(form, exact, False)
     return lambda: transport(stacks, task)
 

@@ -16,7 +16,7 @@ class StackTask(NamedTuple):
 
     relaxation: Relaxation  # lam, alpha, beta
     offsets: tuple[float, float]  # these two are attributes of the kernel: see `geometry.kernels`
-    whole: bool
+    all_normal: bool
     share: float  # fraction of Psi that is added to the marginal
     warm: bool  # whether log U is read
     keep: bool  # whether log U is written

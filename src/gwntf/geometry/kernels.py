@@ -43,12 +43,12 @@ class Kernel(ABC):
 
     _form: Any  # the result of `form`, a cached property of every subclass
 
-    def __init__(self, size: int, shift: float, whole: bool, dtype: Any) -> None:
+    def __init__(self, size: int, shift: float, all_normal: bool, dtype: Any) -> None:
         self.size = size  # length of the fibers
         # s: `matmul` and `form` use exp(s) K, whose smallest entry is a normal number; `log_matmul` uses K itself
         self.shift = shift
         self.offsets = split_shift(shift, dtype)  # (a, b), a + b = s: the scaling loop stores exp(-a) U and exp(-b) V
-        self.whole = whole  # whether s is large enough for all entries of the kernel to be normal numbers
+        self.all_normal = all_normal  # whether s is large enough for all entries of the kernel to be normal numbers
         self._dtype = np.dtype(dtype)
 
     def astype(self, dtype: Any) -> Self:
@@ -92,8 +92,8 @@ class DenseKernel(Kernel):
 
     def __init__(self, backend: Backend, log_kernel: FloatArray, dtype: Any) -> None:
         self._backend, self._log_kernel = backend, log_kernel
-        shift, whole = lifting_shift(float(log_kernel.min()), float(log_kernel.max()), dtype)
-        super().__init__(len(log_kernel), shift, whole, dtype)
+        shift, all_normal = lifting_shift(float(log_kernel.min()), float(log_kernel.max()), dtype)
+        super().__init__(len(log_kernel), shift, all_normal, dtype)
 
     def _at(self, dtype: Any) -> DenseKernel:
         return DenseKernel(self._backend, self._log_kernel, dtype)
@@ -145,7 +145,7 @@ class SeparableKernel(Kernel):
     def __init__(self, axes: tuple[DenseKernel, ...], dtype: Any) -> None:
         self._axes = axes
         size, shift = math.prod(axis.size for axis in axes), sum(axis.shift for axis in axes)
-        super().__init__(size, shift, all(axis.whole for axis in axes), dtype)
+        super().__init__(size, shift, all(axis.all_normal for axis in axes), dtype)
 
     def _at(self, dtype: Any) -> SeparableKernel:
         return SeparableKernel(tuple(axis.astype(dtype) for axis in self._axes), dtype)

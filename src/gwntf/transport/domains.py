@@ -51,7 +51,7 @@ class Plain:
     def accurate(self, u: Array, v: Array, kv: Array, ku: Array, x: Array, y: Array) -> Array:
         """Return which columns are finite and have products well above the smallest normal number.
 
-        Sums below the smallest normal number are rounded, and so are such entries of K unless the kernel is `whole`;
+        Sums below the smallest normal number are rounded, and so are such entries of K, unless `kernel.all_normal`;
         that error is at most the smallest normal number (times the machine precision) for each unit of U or V. Both
         errors are negligible if every product at a nonzero entry is larger than `tiny` times the sum of U or V, and
         times the size of the kernel.
@@ -61,7 +61,7 @@ class Plain:
 
     def _clear(self, product: Array, counts: Array, total: Array) -> Array:
         xp = self._xp
-        units = xp.zeros_like(total) if self._kernel.whole else total
+        units = xp.zeros_like(total) if self._kernel.all_normal else total
         floor = self._tiny * xp.clip(units, float(self._kernel.size), None)
         return xp.isfinite(total) & xp.all(xp.isfinite(product) & ((product > floor) | ~counts), axis=0)
 

@@ -51,7 +51,7 @@ def transport_mode(
     shape = split_shape(data.shape, mode)
     stacks = tuple(tensor.reshape(*shape) for tensor in (data, model, marginal if log_u is None else log_u, marginal))
     options = (share, warm, log_u is not None, limits.max_iter, limits.tol, CHECK_EVERY)
-    task = StackTask(relaxation, kernel.offsets, kernel.whole, *options)
+    task = StackTask(relaxation, kernel.offsets, kernel.all_normal, *options)
     return backend.xp.sum(_terms(backend, kernel, task, stacks).reshape(3, shape[0], shape[2]), axis=2)
 
 
@@ -92,7 +92,7 @@ def _solve_again(
     p, q = columns // stacks[0].shape[2], columns % stacks[0].shape[2]
     x, y, log_u = (xp.astype(stack[p, :, q].T[None], xp.float64) for stack in stacks[:3])
     wide, kernel = (x, y, log_u, xp.zeros_like(x)), kernel.astype("float64")
-    again = task._replace(offsets=kernel.offsets, whole=kernel.whole, share=1.0, keep=True)
+    again = task._replace(offsets=kernel.offsets, all_normal=kernel.all_normal, share=1.0, keep=True)
     line = kernel.line_form()
     on_line = backend.stack_transport(lambda: line, *x.shape[1:]) if line else None
     if on_line:

@@ -132,7 +132,7 @@ def _in_type(task: StackTask, kind: Any) -> tuple[Any, ...]:
         kind(task.share),
         (kind(relaxation.phi), kind(relaxation.psi)),
         (task.max_iter, kind(task.tol), task.check_every),
-        (info.smallest_normal, info.max, kind(0 if task.whole else 1)),
+        (info.smallest_normal, info.max, kind(0 if task.all_normal else 1)),
         (float(relaxation.reg), float(relaxation.reg_m_data), float(relaxation.reg_m_model)),
     )
 

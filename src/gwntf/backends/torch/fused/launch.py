@@ -78,7 +78,7 @@ class FusedTransport:
             _launch_dense(self._form, arrays, numbers, config)
         else:
             _launch_exponential(self._form, arrays, numbers, config)
-            if task.whole:  # otherwise the kernel in float64 has other entries
+            if task.all_normal:  # otherwise the kernel in float64 has other entries
                 config = config._replace(exact=True, wide=True, native=False)
                 _launch_exponential(self._form, arrays, numbers, config)
         if self._recording:
@@ -135,7 +135,7 @@ def _numbers(task: StackTask, length: int) -> Numbers:
         for power, offset in zip((relaxation.phi, relaxation.psi), task.offsets, strict=True)
     )
     return Numbers(
-        data, model, units=0.0 if task.whole else 1.0, initial_v=math.exp(-model.offset) / length,
+        data, model, units=0.0 if task.all_normal else 1.0, initial_v=math.exp(-model.offset) / length,
         share=task.share, reg=relaxation.reg, alpha=relaxation.reg_m_data, beta=relaxation.reg_m_model,
         max_iter=task.max_iter, tol=task.tol, check_every=task.check_every,
     )  # fmt: skip
