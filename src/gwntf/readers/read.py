@@ -138,7 +138,7 @@ def default_memory() -> int:
 
 
 def _samples_first(X: Any, axis: int, *, lazy: bool) -> Any:
-    """Move the axis of the samples to the front and convert to the native byte order; lazy arrays stay as they are."""
+    """Move the axis of the samples to the front and convert to the native byte order; lazy arrays are not changed."""
     order = len(X.shape)
     if not -order <= axis < order:
         raise InputError("sample_axis", str(axis), f"an axis of the array of shape {X.shape}")

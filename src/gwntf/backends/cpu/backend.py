@@ -125,7 +125,7 @@ class CpuBackend(NumpyBackend):
 
 
 def _in_type(task: StackTask, kind: Any) -> tuple[Any, ...]:
-    """Return the `task` argument of `transport_stack`, in the number type of the stacks."""
+    """Return the `task` argument of `transport_stack`, in the dtype of the stacks."""
     info, relaxation = np.finfo(kind), task.relaxation
     return (
         (kind(task.offsets[0]), kind(task.offsets[1])),

@@ -218,7 +218,7 @@ def _compile(digest: int) -> Any:
         """Transport every fiber, tile by tile; for inaccurate columns only terms are written.
 
         `sizes` are the number of columns of a tile and the size of the scratch array; `task` has the offsets, the
-        share, the exponents, the limits of the loop, the limits of the number type, and reg, alpha and beta.
+        share, the exponents, the limits of the loop, the limits of the dtype, and reg, alpha and beta.
         """
         salt = digest  # noqa: F841
         width, columns = sizes[0], X.shape[0] * X.shape[2]
