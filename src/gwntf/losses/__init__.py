@@ -6,7 +6,7 @@ May import `transport`, `geometry`, `data`, `backends` and `core`. Start with `b
 transports, `penalty` the L1 and L2 penalties on the factors.
 """
 
-from gwntf.losses.base import Loss, ObjectiveTerms, PlanTerms, Position
+from gwntf.losses.base import FitState, Loss, ObjectiveTerms, PlanTerms
 from gwntf.losses.entrywise import Entrywise
 from gwntf.losses.graph import RULES, GraphTerm, Pull, tie_penalty
 from gwntf.losses.least_squares import LeastSquares
@@ -19,6 +19,7 @@ __all__ = [
     "NO_PENALTY",
     "RULES",
     "Entrywise",
+    "FitState",
     "GraphTerm",
     "LeastSquares",
     "Loss",
@@ -26,7 +27,6 @@ __all__ = [
     "Penalties",
     "Penalty",
     "PlanTerms",
-    "Position",
     "Pull",
     "SimplexLoss",
     "block_rows_penalty",

@@ -1,6 +1,6 @@
 """The interface between the solver and a loss.
 
-A loss is stateless configuration: everything that changes from one pass to the next is in a `Position`. Methods that
+A loss is stateless configuration: everything that changes from one pass to the next is in a `FitState`. Methods that
 take a `block` run where the block is stored, possibly on a worker; methods that take `blocks` run in the process of the
 fit and send the former to the blocks.
 """
@@ -77,7 +77,7 @@ class ObjectiveTerms:
         return float(plans + self.misfit + self.graph + self.penalty)
 
 
-class Position(NamedTuple):
+class FitState(NamedTuple):
     """State of a fit between two iterations: everything that the next iteration depends on."""
 
     kept: PerBlock  # `BlockState` of every block: its rows of A(1), their numerators and the state of the block
@@ -125,7 +125,7 @@ class Loss(ABC):
 
     @property
     def first_effort(self) -> int:
-        """Initial `Position.effort`."""
+        """Initial `FitState.effort`."""
         return 0
 
     def refined(self, effort: int) -> int | None:  # noqa: ARG002
@@ -133,15 +133,15 @@ class Loss(ABC):
         return None
 
     @abstractmethod
-    def first(self, blocks: Blocks, at: Position) -> Position:
-        """Evaluate the data term at a position that has only factors, states and effort."""
+    def first(self, blocks: Blocks, at: FitState) -> FitState:
+        """Evaluate the data term at a state that has only factors, states and effort."""
 
     @abstractmethod
-    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, penalties: Penalties) -> Position:
+    def advance(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties) -> FitState:
         """Update all factors, and evaluate the data term at the new ones."""
 
     @abstractmethod
-    def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:
+    def numbers(self, blocks: Blocks, at: FitState, size: float) -> Array:
         """Return the values of the data term as one array; `size` is the sum of all `sizes`."""
 
     def terms(self, numbers: Sequence[float], graph: float, order: int) -> ObjectiveTerms:

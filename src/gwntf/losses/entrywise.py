@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from gwntf.core import Array
 from gwntf.data import Block, Blocks, BlockState, Sums, SweepResult, Tile, TileResult, mode_product
 from gwntf.geometry import SampleGraph
-from gwntf.losses.base import Loss, Position
+from gwntf.losses.base import FitState, Loss
 from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio
 from gwntf.losses.penalty import Penalties, Penalty
 from gwntf.losses.simplex import SimplexLoss, column_masses, zero_mass
@@ -113,11 +113,11 @@ class Entrywise(Loss):
 
     # --- methods of all blocks, run in the process of the fit ---
 
-    def first(self, blocks: Blocks, at: Position) -> Position:
+    def first(self, blocks: Blocks, at: FitState) -> FitState:
         kept, sums = blocks.run(self.measure, at.rest, at.kept)
         return at._replace(kept=kept, sums=sums)
 
-    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, penalties: Penalties) -> Position:
+    def advance(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties) -> FitState:
         """Update the factors in turn, samples last; the last pass also measures for the next iteration."""
         xp, rest, sums = blocks.backend.xp, list(at.rest), at.sums
         for mode in range(1, 1 + len(rest)):
@@ -134,7 +134,7 @@ class Entrywise(Loss):
         kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, at.halo, penalty=penalties.samples)
         return at._replace(kept=kept, rest=rest, sums=sums)
 
-    def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
+    def numbers(self, blocks: Blocks, at: FitState, size: float) -> Array:  # noqa: ARG002
         return at.sums["value"]
 
 

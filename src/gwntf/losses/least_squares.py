@@ -18,7 +18,7 @@ from typing import Any
 from gwntf.core import Array
 from gwntf.data import Block, Blocks, BlockState, DataTensor, Sums, Tile, TileResult, mode_product
 from gwntf.geometry import SampleGraph
-from gwntf.losses.base import Loss, Position
+from gwntf.losses.base import FitState, Loss
 from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio, ratio_terms
 from gwntf.losses.penalty import Penalties, Penalty
 
@@ -95,12 +95,12 @@ class LeastSquares(Loss):
 
     # --- methods of all blocks, run in the process of the fit ---
 
-    def first(self, blocks: Blocks, at: Position) -> Position:
+    def first(self, blocks: Blocks, at: FitState) -> FitState:
         kept, sums = blocks.run(self.measure, at.rest, at.kept)
         grams = tuple(gram_of(blocks.backend.xp, factor) for factor in at.rest)
         return at._replace(kept=kept, sums=sums, carried=grams)
 
-    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, penalties: Penalties) -> Position:
+    def advance(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties) -> FitState:
         xp, rest, data = blocks.backend.xp, list(at.rest), at.sums["data"]
         grams = [at.sums["gram"], *at.carried]
         for mode in range(1, 1 + len(rest)):
@@ -116,7 +116,7 @@ class LeastSquares(Loss):
         kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, at.halo, **options)
         return at._replace(kept=kept, rest=rest, sums=sums, carried=tuple(grams[1:]))
 
-    def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:
+    def numbers(self, blocks: Blocks, at: FitState, size: float) -> Array:
         """Return the value, computed from Gram matrices if no entries are missing."""
         xp, sums = blocks.backend.xp, at.sums
         if not self.complete:

@@ -21,7 +21,7 @@ from gwntf.backends import Backend
 from gwntf.core import Array
 from gwntf.data import Block, Blocks, BlockState, PerBlock, Sums, SweepResult, mode_product
 from gwntf.geometry import SampleGraph
-from gwntf.losses.base import Loss, Position
+from gwntf.losses.base import FitState, Loss
 from gwntf.losses.graph import RULES, GraphTerm, Pull, pull_of, tied_root
 from gwntf.losses.penalty import NO_PENALTY, Penalties, Penalty, l2_on_simplex
 from gwntf.transport import positive
@@ -106,13 +106,13 @@ class SimplexLoss(Loss):
 
     @property
     def last_effort(self) -> int:
-        """Final `Position.effort`; zero if the data term is exact."""
+        """Final `FitState.effort`; zero if the data term is exact."""
         return 0
 
-    def first(self, blocks: Blocks, at: Position) -> Position:
+    def first(self, blocks: Blocks, at: FitState) -> FitState:
         return self.measured(blocks, at)
 
-    def advance(self, blocks: Blocks, at: Position, graph: GraphTerm, penalties: Penalties) -> Position:
+    def advance(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties) -> FitState:
         """Update all factors at once, and compare the data with the new model."""
         moved = at._replace(rest=self.moved_rest(blocks, at, penalties.others))
         for _ in range(self.inner_iter - 1 if graph.present else 0):
@@ -121,15 +121,15 @@ class SimplexLoss(Loss):
         return self.measured(blocks, moved, graph.graphs, penalty=penalties.samples)
 
     def measured(
-        self, blocks: Blocks, at: Position, graphs: PerBlock | None = None, penalty: Penalty = NO_PENALTY
-    ) -> Position:
+        self, blocks: Blocks, at: FitState, graphs: PerBlock | None = None, penalty: Penalty = NO_PENALTY
+    ) -> FitState:
         """Run one pass; if `graphs` are given (one or None per block), the rows are updated first."""
         pulls = () if graphs is None else (graphs, at.halo)
         options = {"effort": at.effort, "move": graphs is not None, "penalty": penalty}
         kept, sums = blocks.run(self.visit, at.rest, at.kept, *pulls, **options)
         return at._replace(kept=kept, sums=sums)
 
-    def moved_rest(self, blocks: Blocks, at: Position, penalty: Penalty = NO_PENALTY) -> list[Array]:
+    def moved_rest(self, blocks: Blocks, at: FitState, penalty: Penalty = NO_PENALTY) -> list[Array]:
         """Return all other factors updated: their numerators with columns divided by their sums, or with L2."""
         xp, factors = blocks.backend.xp, [at.rest[0][:0], *at.rest]
         numerators = [old * mode_product(at.sums["product"], factors, mode) for mode, old in enumerate(at.rest, 1)]
@@ -141,7 +141,7 @@ class SimplexLoss(Loss):
             _ratio_on_simplex(xp, self.weight * w, old, penalty.l2) for w, old in zip(numerators, at.rest, strict=True)
         ]
 
-    def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
+    def numbers(self, blocks: Blocks, at: FitState, size: float) -> Array:  # noqa: ARG002
         return at.sums["rows"]
 
     def scaled(self, blocks: Blocks, rest: Sequence[Array]) -> tuple[list[Array], None]:  # noqa: ARG002

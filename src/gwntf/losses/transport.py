@@ -14,7 +14,7 @@ from gwntf.core import Array, InputError, Relaxation
 from gwntf.data import Block, Blocks, BlockState, DataTensor, PerBlock, Sums, SweepResult, Tile, TileResult
 from gwntf.data.columns import ColumnBlock
 from gwntf.geometry import Cost, Kernel, build_kernel
-from gwntf.losses.base import ObjectiveTerms, PlanTerms, Position
+from gwntf.losses.base import FitState, ObjectiveTerms, PlanTerms
 from gwntf.losses.entrywise import KullbackLeibler
 from gwntf.losses.penalty import NO_PENALTY, Penalty
 from gwntf.losses.simplex import SimplexLoss, column_masses, zero_mass
@@ -199,8 +199,8 @@ class TransportLoss(SimplexLoss):
     # --- methods of all blocks, run in the process of the fit ---
 
     def measured(
-        self, blocks: Blocks, at: Position, graphs: PerBlock | None = None, penalty: Penalty = NO_PENALTY
-    ) -> Position:
+        self, blocks: Blocks, at: FitState, graphs: PerBlock | None = None, penalty: Penalty = NO_PENALTY
+    ) -> FitState:
         found = super().measured(blocks, at, graphs, penalty)
         if 0 not in self.transported:
             return found
@@ -216,7 +216,7 @@ class TransportLoss(SimplexLoss):
             rows["across"][2] += self.relaxation.reg_m_model * max(0.0, float(masses.sum() - across["mass"][0]))
         return found._replace(kept=kept, sums=rows, columns=columns)
 
-    def numbers(self, blocks: Blocks, at: Position, size: float) -> Array:  # noqa: ARG002
+    def numbers(self, blocks: Blocks, at: FitState, size: float) -> Array:  # noqa: ARG002
         found = at.sums["rows"]
         return blocks.backend.xp.concat([at.sums["across"], found]) if "across" in at.sums else found
 

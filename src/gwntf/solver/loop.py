@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import Array, FloatArray, InputError, Status
-from gwntf.losses import ObjectiveTerms, Position
+from gwntf.losses import FitState, ObjectiveTerms
 from gwntf.solver.callbacks import Callback, Iteration
 from gwntf.solver.checkpoint import Keeper, Progress
 from gwntf.solver.problem import Problem, Result, Stopping
@@ -35,7 +35,7 @@ def solve_each(
     """Minimise F for every item of `inits`, from `n_init` starts each, and yield the best result of each.
 
     Kernels and graph are built once, and steps recorded by a backend are shared by all fits. The keeper writes
-    checkpoints and provides the results and the position of the last one.
+    checkpoints and provides the results and the state of the last one.
     """
     data, backend = problem.data, problem.data.backend
     keeper = keeper or Keeper()
@@ -127,7 +127,7 @@ def run(
     return Result(last, np.array(curve), terms, status)
 
 
-def _state(steps: Steps, at: Position, terms: ObjectiveTerms, curve: Sequence[float]) -> dict[str, Any]:
+def _state(steps: Steps, at: FitState, terms: ObjectiveTerms, curve: Sequence[float]) -> dict[str, Any]:
     """Return the state of the loop for a checkpoint."""
     return {"position": to_file(steps, at), "terms": terms, "curve": np.array(curve)}
 
@@ -139,8 +139,8 @@ def evaluate(problem: Problem, factors: Sequence[FloatArray]) -> ObjectiveTerms:
     return Steps(problem).first(arrays)[1]
 
 
-def _finer(steps: Steps, at: Position, curve: Sequence[float], stopping: Stopping) -> Position | None:
-    """Return the position with a higher effort if F decreases slowly, or None."""
+def _finer(steps: Steps, at: FitState, curve: Sequence[float], stopping: Stopping) -> FitState | None:
+    """Return the fit state with a higher effort if F decreases slowly, or None."""
     slow = Stopping(tol=max(stopping.tol, _SLOW))
     if len(curve) < 2 or slow.moving(curve[-2], curve[-1], steps.size):
         return None

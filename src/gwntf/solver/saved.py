@@ -1,4 +1,4 @@
-"""Positions in checkpoints, concatenated over all blocks, so that a fit can resume with other blocks."""
+"""Fit states in checkpoints, concatenated over all blocks, so that a fit can resume with other blocks."""
 
 from collections.abc import Mapping
 from operator import methodcaller
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from gwntf.backends import Backend, get_backend
 from gwntf.core import Array
 from gwntf.data import BlockState, Sums
-from gwntf.losses import Position
+from gwntf.losses import FitState
 from gwntf.losses.warm import joined_states, split_states
 from gwntf.solver.steps import Steps
 
 
-def to_file(steps: Steps, at: Position) -> dict[str, Any]:
+def to_file(steps: Steps, at: FitState) -> dict[str, Any]:
     """Return everything that the next step depends on, as arrays on the host."""
     blocks = steps.blocks
     kept = [BlockState(*part) for part in blocks.take(at.kept)]
@@ -33,8 +33,8 @@ def to_file(steps: Steps, at: Position) -> dict[str, Any]:
     }
 
 
-def from_file(steps: Steps, saved: Mapping[str, Any]) -> Position:
-    """Return the position written by `to_file`, split into the blocks of these data."""
+def from_file(steps: Steps, saved: Mapping[str, Any]) -> FitState:
+    """Return the fit state written by `to_file`, split into the blocks of these data."""
     blocks, split = steps.blocks, steps.data.split
     host = get_backend("numpy")
     none = [None] * len(blocks.slices)
@@ -47,7 +47,7 @@ def from_file(steps: Steps, saved: Mapping[str, Any]) -> Position:
         counts = {0: blocks.column_counts()}
         columns = blocks.put(split_states(saved["columns"], counts, host, not steps.data.sparse))
     backend = blocks.backend
-    at = Position(
+    at = FitState(
         blocks.put(kept),
         [to_backend(backend, factor) for factor in saved["rest"]],
         _nested({name: to_backend(backend, value) for name, value in saved["sums"]}),

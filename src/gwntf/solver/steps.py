@@ -1,4 +1,4 @@
-"""One iteration: from a position to the next and its objective, recorded and replayed if the backend supports it."""
+"""One iteration: from a fit state to the next and its objective, recorded and replayed if the backend supports it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from gwntf.core import Array
 from gwntf.data import BlockState
-from gwntf.losses import GraphTerm, ObjectiveTerms, Position, block_rows_penalty
+from gwntf.losses import FitState, GraphTerm, ObjectiveTerms, block_rows_penalty
 from gwntf.solver.problem import Problem
 
 Recorded = Callable[..., tuple[Array, ...]]
@@ -38,13 +38,13 @@ class Steps:
         self._state: Any = None  # Arrays of the first fit, which recorded steps write into
         self._columns: Any = None
 
-    def first(self, factors: Sequence[Array]) -> tuple[Position, ObjectiveTerms]:
-        """Return the position at given factors, and F there."""
+    def first(self, factors: Sequence[Array]) -> tuple[FitState, ObjectiveTerms]:
+        """Return the fit state at given factors, and F there."""
         rows, *rest = factors
         kept = self.blocks.put([BlockState(part, None, None) for part in self.data.split(rows)])
         if self.blocks.recordable:
             kept = [kept[0]._replace(state=self._state)]
-        at = Position(kept, list(rest), columns=self._columns, effort=self.loss.first_effort)
+        at = FitState(kept, list(rest), columns=self._columns, effort=self.loss.first_effort)
         found, numbers = self._measured(self.loss.first(self.blocks, at))
         if self.blocks.recordable:
             state = found.kept[0].state
@@ -52,8 +52,8 @@ class Steps:
             self._columns = found.columns and [state and state.cold() for state in found.columns]
         return found, self._terms(numbers)
 
-    def next(self, at: Position, count: int = 0) -> tuple[Position, ObjectiveTerms]:
-        """Return the next position, and F there; `count` is the number of iterations before."""
+    def next(self, at: FitState, count: int = 0) -> tuple[FitState, ObjectiveTerms]:
+        """Return the next fit state, and F there; `count` is the number of iterations before."""
         replayed = self._replayed(at)
         if replayed is not None:
             return replayed
@@ -62,23 +62,23 @@ class Steps:
             found = self._detached(found)
         return found, self._terms(numbers)
 
-    def factors(self, at: Position) -> Factors:
+    def factors(self, at: FitState) -> Factors:
         """Return the factors in the scale in which a fit returns them."""
         return Factors(self, at)
 
-    def refined(self, at: Position) -> Position | None:
-        """Return the position with a higher effort, or None if the effort is at its maximum."""
+    def refined(self, at: FitState) -> FitState | None:
+        """Return the fit state with a higher effort, or None if the effort is at its maximum."""
         effort = self.loss.refined(at.effort)
         return None if effort is None else at._replace(effort=effort)
 
-    def with_halo(self, at: Position) -> Position:
-        """Return the position with its halo rows computed."""
+    def with_halo(self, at: FitState) -> FitState:
+        """Return the fit state with its halo rows computed."""
         return at._replace(halo=self.graph.halo(at.kept))
 
-    def _advanced(self, at: Position) -> tuple[Position, Array]:
+    def _advanced(self, at: FitState) -> tuple[FitState, Array]:
         return self._measured(self.loss.advance(self.blocks, at, self.graph, self.penalties))
 
-    def _measured(self, at: Position) -> tuple[Position, Array]:
+    def _measured(self, at: FitState) -> tuple[FitState, Array]:
         """Collect the results of a pass; also return the terms of F as one array."""
         backend, at = self.blocks.backend, self.with_halo(at)
         samples, others = self.penalties.samples, self.penalties.others
@@ -102,7 +102,7 @@ class Steps:
         *parts, graph, penalty = self.blocks.backend.to_numpy(numbers).tolist()
         return replace(self.loss.terms(parts, graph, self.data.ndim), penalty=penalty)
 
-    def _detached(self, at: Position) -> Position:
+    def _detached(self, at: FitState) -> FitState:
         if self.loss.state_bytes(self.data) > _DETACHED_BYTES:
             return at
         columns = None if at.columns is None else self.blocks.detached(at.columns)
@@ -110,20 +110,20 @@ class Steps:
 
     # --- recorded steps, for data in one block on a device ---
 
-    def _key(self, at: Position) -> Any:
+    def _key(self, at: FitState) -> Any:
         """Return the key of a recorded step: the effort, and the identities of the arrays that it writes into."""
         return at.effort, *map(id, _state_arrays(at))
 
-    def plain(self, at: Position) -> bool:
-        """Whether steps from this position are not replayed, because some fibers need the fallback on the host."""
+    def plain(self, at: FitState) -> bool:
+        """Whether steps from this state are not replayed, because some fibers need the fallback on the host."""
         return self._recorded.get(self._key(at), self._advanced) is None
 
-    def make_plain(self, at: Position) -> None:
-        """Disable replay for steps from this position."""
+    def make_plain(self, at: FitState) -> None:
+        """Disable replay for steps from this state."""
         self._recorded[self._key(at)] = None
 
-    def _replayed(self, at: Position) -> tuple[Position, ObjectiveTerms] | None:
-        """Return the next position by replaying a recorded step, or None if there is none or it failed."""
+    def _replayed(self, at: FitState) -> tuple[FitState, ObjectiveTerms] | None:
+        """Return the next fit state by replaying a recorded step, or None if there is none or it failed."""
         if not self.blocks.recordable:
             return None
         key, backend = self._key(at), self.blocks.backend
@@ -144,15 +144,15 @@ class Steps:
             array[...] = copy
         return None
 
-    def _flat_step(self, at: Position, arrays: Sequence[Array]) -> tuple[Array, ...]:
+    def _flat_step(self, at: FitState, arrays: Sequence[Array]) -> tuple[Array, ...]:
         found, numbers = self._advanced(_with_arrays(at, iter(arrays)))
         return (*_arrays(found), numbers)
 
 
 class Factors(Sequence[Array]):
-    """Copies of the factors of a position in the scale in which a fit returns them, each made on first access."""
+    """Copies of the factors of a fit state in the scale in which a fit returns them, each made on first access."""
 
-    def __init__(self, steps: Steps, at: Position) -> None:
+    def __init__(self, steps: Steps, at: FitState) -> None:
         self._blocks, self._kept = steps.blocks, at.kept
         self._rest, self._scale = steps.loss.scaled(steps.blocks, at.rest)
         self._copies: dict[int, Array] = {}
@@ -173,14 +173,14 @@ class Factors(Sequence[Array]):
         return self._copies[mode]
 
 
-def _state_arrays(at: Position) -> list[Array]:
+def _state_arrays(at: FitState) -> list[Array]:
     """Return the arrays that a pass writes into."""
     states = [part.state for part in at.kept] + list(at.columns or ())
     return [array for state in states if state is not None for array in state.arrays]
 
 
-def _arrays(at: Position) -> list[Array]:
-    """Return all arrays of a position with one block that change in a step."""
+def _arrays(at: FitState) -> list[Array]:
+    """Return all arrays of a fit state with one block that change in a step."""
     kept = at.kept[0]
     own = [] if kept.own is None else [kept.own]
     sums: list[Array] = []
@@ -188,8 +188,8 @@ def _arrays(at: Position) -> list[Array]:
     return [kept.rows, *own, *at.rest, *sums, *at.carried]
 
 
-def _with_arrays(at: Position, arrays: Iterator[Array]) -> Position:
-    """Return the position with its arrays replaced, in the order of `_arrays`."""
+def _with_arrays(at: FitState, arrays: Iterator[Array]) -> FitState:
+    """Return the fit state with its arrays replaced, in the order of `_arrays`."""
     kept = at.kept[0]
     rows = next(arrays)
     own = None if kept.own is None else next(arrays)
