@@ -19,7 +19,7 @@ from gwntf.core import DisconnectedGraphWarning, GraphNotExtendedWarning, Relaxa
 from gwntf.data import DataTensor
 from gwntf.datasets import load_digits_tensor
 from gwntf.geometry import Ties, TrainingSamples, neighbor_graph, resolve_costs
-from gwntf.losses import LeastSquares, Pull, transport_loss
+from gwntf.losses import GraphGradient, LeastSquares, transport_loss
 from gwntf.losses.graph import tied_root
 from gwntf.solver import Problem, Stopping, evaluate, project
 from tests.problems import TIGHT
@@ -119,10 +119,10 @@ def test_empty_samples_are_tied_to_empty_samples_first(rng):
 # --- the step -------------------------------------------------------------------------------------------
 
 
-def pull_of(ties):
+def gradient_of(ties):
     """What ties do to new samples, as a step takes it."""
     placed = ties.of(slice(0, 5)).on(NUMPY, np.dtype(float))
-    return Pull(placed.weight, placed.pull, placed.degree)
+    return GraphGradient(placed.weight, placed.neighbor_sum, placed.degree)
 
 
 def test_root_minimises_the_majorizer_of_an_entry(rng):
@@ -131,7 +131,7 @@ def test_root_minimises_the_majorizer_of_an_entry(rng):
 
     ties = Ties(neighbor_graph(DataTensor.of_array(rng.random((9, 4))), 3)[:5], 3 * rng.random((9, 2)), 7.0)
     w, masses, b = rng.random((5, 2)), np.array([1.0, 2.5]), 2.0
-    found = tied_root(np, w, b, masses, pull_of(ties))
+    found = tied_root(np, w, b, masses, gradient_of(ties))
     weights = ties.matrix.toarray()
     for i in range(5):
         for r in range(2):
@@ -148,7 +148,7 @@ def test_root_minimises_the_majorizer_of_an_entry(rng):
 def test_root_without_ties_is_the_plain_step(rng):
     ties = Ties(csr_array((5, 9)), rng.random((9, 2)), 7.0)
     w, masses = rng.random((5, 2)), np.array([1.0, 2.5])
-    np.testing.assert_allclose(tied_root(np, w, 3.0, masses, pull_of(ties)), w / masses)
+    np.testing.assert_allclose(tied_root(np, w, 3.0, masses, gradient_of(ties)), w / masses)
 
 
 def tied_problem(shape, transported, seed, weight, loss=None):

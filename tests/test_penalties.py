@@ -17,7 +17,7 @@ from gwntf.core import InputError, Relaxation
 from gwntf.data import DataTensor
 from gwntf.geometry import Ties, resolve_costs
 from gwntf.io import read_document, write_document
-from gwntf.losses import LeastSquares, ObjectiveTerms, Penalties, Penalty, Pull, l2_on_simplex, transport_loss
+from gwntf.losses import GraphGradient, LeastSquares, ObjectiveTerms, Penalties, Penalty, l2_on_simplex, transport_loss
 from gwntf.losses.graph import mm_root, tied_root
 from gwntf.solver import RECORDS, Problem, Stopping, evaluate, project
 from tests.oracles import kruskal
@@ -54,9 +54,9 @@ def run(problem, factors, max_iter):
 @pytest.mark.parametrize("tied", [True, False])
 def test_roots_minimise_their_majorizers(rng, penalty, tied):
     a, w, s, d, b, m, mu = *rng.random((3, 4, 2)), rng.random((4, 1)), 1.7, np.array([1.0, 2.5]), 3.0
-    pull = Pull(mu, s, d) if tied else None
+    gradient = GraphGradient(mu, s, d) if tied else None
     weight = mu if tied else 0.0
-    rows, of_new = mm_root(np, a, w, b, pull, penalty), tied_root(np, w, b, m, pull, penalty)
+    rows, of_new = mm_root(np, a, w, b, gradient, penalty), tied_root(np, w, b, m, gradient, penalty)
     for i, r in np.ndindex(4, 2):
 
         def value(z, new, i=i, r=r):  # z = log a
@@ -99,7 +99,7 @@ def test_without_penalties_results_are_equal_to_the_bit(rng):
     a, w, s, d = *rng.random((3, 4, 2)), rng.random((4, 1))
     c = 1.3 * w + 0.7 * a * s
     before = 2 * c / (1.3 + np.sqrt(1.3 * 1.3 + 4 * 0.7 * d * c))
-    np.testing.assert_array_equal(mm_root(np, a, w, 1.3, Pull(0.7, s, d), Penalty()), before)
+    np.testing.assert_array_equal(mm_root(np, a, w, 1.3, GraphGradient(0.7, s, d), Penalty()), before)
     problem, factors = random_problem((5, 4, 3))
     for plain in (problem, least_squares(problem)):
         with_none = replace(plain, penalties=Penalties(Penalty(0.0, 0.0), Penalty(0.0, 0.0)))

@@ -10,7 +10,7 @@ from gwntf import GWNTF, KNNGraph
 from gwntf.backends import get_backend
 from gwntf.experiments.printed import printed_algorithm
 from gwntf.geometry import grid_cost, split_graph
-from gwntf.losses.graph import classic_ratio, mm_root, penalty, pull_of
+from gwntf.losses.graph import classic_ratio, gradient_of, mm_root, penalty
 from gwntf.transport import TransportLimits
 from tests import oracles
 from tests.problems import fit, random_graph, random_problem
@@ -121,9 +121,9 @@ def test_slip_3_ratio_is_no_mm_step_beside_a_kl_term():
     def value(z):
         return b * (z.sum() - (w * np.log(z)).sum()) + oracles.graph_penalty(z, graph.matrix.toarray(), 1e3)
 
-    pull = pull_of(NUMPY, a, graph, ())
-    assert value(classic_ratio(np, a, w, b, pull)) > 10 * value(a)
-    assert value(mm_root(np, a, w, b, pull)) < value(a)
+    gradient = gradient_of(NUMPY, a, graph, ())
+    assert value(classic_ratio(np, a, w, b, gradient)) > 10 * value(a)
+    assert value(mm_root(np, a, w, b, gradient)) < value(a)
 
 
 def test_slip_4_tensor_distance_sums_transport_costs_not_inner_products(rng):

@@ -24,7 +24,7 @@ class SampleTies:
     """Ties on a backend: (mu/2) sum_j v_j |a - a_j|^2 = (mu/2) (d |a - s/d|^2 + rest) for every new sample."""
 
     weight: float  # mu
-    pull: Array  # (n, R) array: s = sum_j v_j a_j, over the rows a_j of the training samples
+    neighbor_sum: Array  # (n, R) array: s = sum_j v_j a_j, over the rows a_j of the training samples
     degree: Array  # (n, 1) array: d = sum_j v_j
     centre: Array  # (n, R) array in float64: s / d
     rest: Array  # (n,) array in float64: sum_j v_j |a_j|^2 - |s|^2 / d, constant
@@ -46,11 +46,11 @@ class Ties:
         """Return the arrays for the update of the new samples, on a backend."""
         xp, part = backend.xp, self.matrix
         matrix, rows = backend.sparse(part, np.float64), backend.asarray(self.embedding, np.float64)
-        pull, degree = matrix @ rows, backend.asarray(part.sum(axis=1).reshape(-1, 1), np.float64)
-        centre = pull / xp.where(degree > 0, degree, xp.ones_like(degree))
-        rest = matrix @ xp.sum(rows * rows, axis=1)[:, None] - xp.sum(pull * centre, axis=1)[:, None]
-        pull, degree = backend.asarray(pull, dtype), backend.asarray(degree, dtype)
-        return SampleTies(self.weight, pull, degree, centre, xp.clip(rest[:, 0], 0, None))
+        neighbor_sum, degree = matrix @ rows, backend.asarray(part.sum(axis=1).reshape(-1, 1), np.float64)
+        centre = neighbor_sum / xp.where(degree > 0, degree, xp.ones_like(degree))
+        rest = matrix @ xp.sum(rows * rows, axis=1)[:, None] - xp.sum(neighbor_sum * centre, axis=1)[:, None]
+        neighbor_sum, degree = backend.asarray(neighbor_sum, dtype), backend.asarray(degree, dtype)
+        return SampleTies(self.weight, neighbor_sum, degree, centre, xp.clip(rest[:, 0], 0, None))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ transports, `penalty` the L1 and L2 penalties on the factors.
 
 from gwntf.losses.base import FitState, Loss, ObjectiveTerms, PlanTerms
 from gwntf.losses.entrywise import Entrywise
-from gwntf.losses.graph import RULES, GraphTerm, Pull, tie_penalty
+from gwntf.losses.graph import RULES, GraphGradient, GraphTerm, tie_penalty
 from gwntf.losses.least_squares import LeastSquares
 from gwntf.losses.penalty import NO_PENALTIES, NO_PENALTY, Penalties, Penalty, block_rows_penalty, l2_on_simplex
 from gwntf.losses.simplex import SimplexLoss
@@ -20,6 +20,7 @@ __all__ = [
     "RULES",
     "Entrywise",
     "FitState",
+    "GraphGradient",
     "GraphTerm",
     "LeastSquares",
     "Loss",
@@ -27,7 +28,6 @@ __all__ = [
     "Penalties",
     "Penalty",
     "PlanTerms",
-    "Pull",
     "SimplexLoss",
     "block_rows_penalty",
     "l2_on_simplex",

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from gwntf.core import Array
 from gwntf.data import Block, Blocks, DataTensor, PerBlock
 from gwntf.geometry import Kernel
-from gwntf.losses.graph import GraphTerm, Pull
+from gwntf.losses.graph import GraphGradient, GraphTerm
 from gwntf.losses.penalty import Penalties, Penalty
 
 
@@ -117,7 +117,13 @@ class Loss(ABC):
 
     @abstractmethod
     def sample_step(
-        self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, penalty: Penalty, state: Any
+        self,
+        block: Block,
+        a: Array,
+        rest: Sequence[Array],
+        gradient: GraphGradient | None,
+        penalty: Penalty,
+        state: Any,
     ) -> tuple[Array, Array, Any]:
         """Update new samples independently; return their rows, the data term of each before the step, and the state."""
 

@@ -12,7 +12,7 @@ from gwntf.core import Array
 from gwntf.data import Block, Blocks, BlockState, Sums, SweepResult, Tile, TileResult, mode_product
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import FitState, Loss
-from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio
+from gwntf.losses.graph import GraphGradient, GraphTerm, gradient_of, ratio
 from gwntf.losses.penalty import Penalties, Penalty
 from gwntf.losses.simplex import SimplexLoss, column_masses, zero_mass
 from gwntf.transport import positive, ratio_and_kl
@@ -101,15 +101,22 @@ class Entrywise(Loss):
         penalty: Penalty,
     ) -> tuple[BlockState, Sums]:
         """Update the rows of a block, then measure it at the new rows."""
-        pull = pull_of(block.backend, kept.rows, graph, halo)
-        return self.measure(block, rest, BlockState(self.sample_step(block, kept.rows, rest, pull, penalty, None)[0]))
+        gradient = gradient_of(block.backend, kept.rows, graph, halo)
+        moved = self.sample_step(block, kept.rows, rest, gradient, penalty, None)[0]
+        return self.measure(block, rest, BlockState(moved))
 
     def sample_step(
-        self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, penalty: Penalty, state: Any
+        self,
+        block: Block,
+        a: Array,
+        rest: Sequence[Array],
+        gradient: GraphGradient | None,
+        penalty: Penalty,
+        state: Any,
     ) -> tuple[Array, Array, Any]:
         xp, found = block.backend.xp, self.swept(block, a, rest, sums=False)
         down = column_masses(xp, rest) + xp.zeros_like(a) if self.unit_repulsion else found.rows[1]
-        return ratio(xp, a, found.rows[0], down, pull, penalty, self.power), found.costs[0], state
+        return ratio(xp, a, found.rows[0], down, gradient, penalty, self.power), found.costs[0], state
 
     # --- methods of all blocks, run in the process of the fit ---
 

@@ -20,11 +20,11 @@ from gwntf.transport import positive
 _EDGES_AT_ONCE = 2**16
 
 
-class Pull(NamedTuple):
+class GraphGradient(NamedTuple):
     """Gradient mu (d a - s) of the graph penalty in some rows a of A(1)."""
 
     weight: float  # mu
-    pull: Array  # (n, R) array: V A, or s for new samples
+    neighbor_sum: Array  # (n, R) array: V A, or s for new samples
     degree: Array  # (n, 1) array: degrees d
 
 
@@ -58,11 +58,11 @@ def with_halo(backend: Backend, a: Array, halo: Sequence[Array]) -> Array:
     return backend.xp.concat([a, *(backend.asarray(rows) for rows in halo)]) if halo else a
 
 
-def pull_of(backend: Backend, a: Array, graph: SampleGraph | None, halo: Sequence[Array]) -> Pull | None:
+def gradient_of(backend: Backend, a: Array, graph: SampleGraph | None, halo: Sequence[Array]) -> GraphGradient | None:
     """Return the gradient of the graph penalty in the rows of a block, or None without a graph."""
     if graph is None:
         return None
-    return Pull(graph.weight, graph.matrix @ with_halo(backend, a, halo), graph.degree)
+    return GraphGradient(graph.weight, graph.matrix @ with_halo(backend, a, halo), graph.degree)
 
 
 def penalty(backend: Backend, a: Array, graph: SampleGraph) -> Array:
@@ -77,11 +77,13 @@ def penalty(backend: Backend, a: Array, graph: SampleGraph) -> Array:
     return graph.weight / 2 * total
 
 
-def ratio_terms(xp: Any, a: Array, down: Any, pull: Pull | None, penalty: Penalty = NO_PENALTY) -> tuple[Any, Array]:
+def ratio_terms(
+    xp: Any, a: Array, down: Any, gradient: GraphGradient | None, penalty: Penalty = NO_PENALTY
+) -> tuple[Any, Array]:
     """Return mu V A, or None without a graph, and the denominator down + mu D A + l1 + l2 A, made positive."""
     attraction = None
-    if pull is not None:
-        attraction, down = pull.weight * pull.pull, down + pull.weight * pull.degree * a
+    if gradient is not None:
+        attraction, down = gradient.weight * gradient.neighbor_sum, down + gradient.weight * gradient.degree * a
     if penalty.present:
         down = down + penalty.gradient(a)
     return attraction, positive(xp, down)
@@ -92,35 +94,39 @@ def ratio(
     a: Array,
     up: Array,
     down: Array,
-    pull: Pull | None,
+    gradient: GraphGradient | None,
     penalty: Penalty = NO_PENALTY,
     power: float = 1.0,
 ) -> Array:
     """Return the multiplicative update a ((up + mu V A) / (down + mu D A + l1 + l2 A))^power."""
-    attraction, denominator = ratio_terms(xp, a, down, pull, penalty)
+    attraction, denominator = ratio_terms(xp, a, down, gradient, penalty)
     up = up if attraction is None else up + attraction
     return a * up / denominator if power == 1 else a * (up / denominator) ** power
 
 
-def mm_root(xp: Any, a: Array, w: Array, b: float, pull: Pull | None, penalty: Penalty = NO_PENALTY) -> Array:
+def mm_root(
+    xp: Any, a: Array, w: Array, b: float, gradient: GraphGradient | None, penalty: Penalty = NO_PENALTY
+) -> Array:
     """Return the MM update, which never raises F.
 
     It is the positive root of (mu d + l2) a^2 + (b + l1) a - c = 0 with c = b w + mu a (V a).
     """
     c, linear, curvature = b * w, b + penalty.l1, penalty.l2
-    if pull is not None:
-        c = c + pull.weight * a * pull.pull
-        curvature = pull.weight * pull.degree + curvature
+    if gradient is not None:
+        c = c + gradient.weight * a * gradient.neighbor_sum
+        curvature = gradient.weight * gradient.degree + curvature
     return 2 * c / (linear + xp.sqrt(linear * linear + 4 * curvature * c))
 
 
-def classic_ratio(xp: Any, a: Array, w: Array, b: float, pull: Pull | None, penalty: Penalty = NO_PENALTY) -> Array:
+def classic_ratio(
+    xp: Any, a: Array, w: Array, b: float, gradient: GraphGradient | None, penalty: Penalty = NO_PENALTY
+) -> Array:
     """Return the multiplicative update (b w + mu a (V a)) / (b + mu d a + l1 + l2 a), which may raise F."""
-    attraction, denominator = ratio_terms(xp, a, b, pull, penalty)
+    attraction, denominator = ratio_terms(xp, a, b, gradient, penalty)
     return (b * w if attraction is None else b * w + a * attraction) / denominator
 
 
-RULES: dict[str, Callable[[Any, Array, Array, float, Pull | None, Penalty], Array]] = {
+RULES: dict[str, Callable[[Any, Array, Array, float, GraphGradient | None, Penalty], Array]] = {
     "mm": mm_root,
     "multiplicative": classic_ratio,
 }
@@ -135,7 +141,9 @@ def tie_penalty(backend: Backend, a: Array, ties: SampleTies) -> Array:
     return ties.weight / 2 * (degree * xp.sum(apart * apart, axis=1) + ties.rest)
 
 
-def tied_root(xp: Any, w: Array, b: float, masses: Array, pull: Pull | None, penalty: Penalty = NO_PENALTY) -> Array:
+def tied_root(
+    xp: Any, w: Array, b: float, masses: Array, gradient: GraphGradient | None, penalty: Penalty = NO_PENALTY
+) -> Array:
     """Return the minimum of the majorizer of a new sample: the positive root of k a^2 + q a - b w = 0.
 
     With k = mu d + l2 and q = b m + l1 - mu s, where b (m a - w log a) majorizes the data term and m is the mass of a
@@ -143,8 +151,8 @@ def tied_root(xp: Any, w: Array, b: float, masses: Array, pull: Pull | None, pen
     formula without cancellation; without ties and penalty it is w / m.
     """
     q, curvature = b * masses, xp.zeros_like(w[:, :1])
-    if pull is not None:
-        q, curvature = q - pull.weight * pull.pull, pull.weight * pull.degree
+    if gradient is not None:
+        q, curvature = q - gradient.weight * gradient.neighbor_sum, gradient.weight * gradient.degree
     if penalty.present:
         q, curvature = q + penalty.l1, curvature + penalty.l2
     size = xp.abs(q) + xp.sqrt(q * q + 4 * curvature * b * w)

@@ -19,7 +19,7 @@ from gwntf.core import Array
 from gwntf.data import Block, Blocks, BlockState, DataTensor, Sums, Tile, TileResult, mode_product
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import FitState, Loss
-from gwntf.losses.graph import GraphTerm, Pull, pull_of, ratio, ratio_terms
+from gwntf.losses.graph import GraphGradient, GraphTerm, gradient_of, ratio, ratio_terms
 from gwntf.losses.penalty import Penalties, Penalty
 
 
@@ -68,16 +68,22 @@ class LeastSquares(Loss):
         """Update the rows of a block, given G, and return the result of `measure` at the new rows, in one pass."""
         backend, xp, a = block.backend, block.backend.xp, kept.rows
         down = a @ backend.asarray(grams, block.dtype)
-        pull = pull_of(backend, a, graph, halo)
+        gradient = gradient_of(backend, a, graph, halo)
         if not self.complete:
             found = block.sweep(fill, a, rest, sums=False)
-            moved = ratio(xp, a, found.rows[0], down, pull, penalty)
+            moved = ratio(xp, a, found.rows[0], down, gradient, penalty)
             return BlockState(moved), self._measured_filled(block, rest, moved)
-        moved, data, cross = block.ratio_step(a, rest, *ratio_terms(xp, a, down, pull, penalty))
+        moved, data, cross = block.ratio_step(a, rest, *ratio_terms(xp, a, down, gradient, penalty))
         return BlockState(moved), Sums(data=data, gram=gram_of(xp, moved), cross=cross)
 
     def sample_step(
-        self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, penalty: Penalty, state: Any
+        self,
+        block: Block,
+        a: Array,
+        rest: Sequence[Array],
+        gradient: GraphGradient | None,
+        penalty: Penalty,
+        state: Any,
     ) -> tuple[Array, Array, Any]:
         """Update new samples; without missing entries X_(1) A(-1) is constant and kept in the state."""
         xp = block.backend.xp
@@ -91,7 +97,7 @@ class LeastSquares(Loss):
             found = block.sweep(fill, a, rest, sums=False)
             product, values = found.rows[0], found.costs[0]
         down = a @ xp.astype(grams, a.dtype, copy=False)
-        return ratio(xp, a, product, down, pull, penalty), values, state
+        return ratio(xp, a, product, down, gradient, penalty), values, state
 
     # --- methods of all blocks, run in the process of the fit ---
 

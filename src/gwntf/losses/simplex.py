@@ -22,7 +22,7 @@ from gwntf.core import Array
 from gwntf.data import Block, Blocks, BlockState, PerBlock, Sums, SweepResult, mode_product
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import FitState, Loss
-from gwntf.losses.graph import RULES, GraphTerm, Pull, pull_of, tied_root
+from gwntf.losses.graph import RULES, GraphGradient, GraphTerm, gradient_of, tied_root
 from gwntf.losses.penalty import NO_PENALTY, Penalties, Penalty, l2_on_simplex
 from gwntf.transport import positive
 
@@ -86,20 +86,26 @@ class SimplexLoss(Loss):
         self, backend: Backend, kept: BlockState, graph: SampleGraph | None, halo: Sequence[Array], penalty: Penalty
     ) -> Array:
         """Return the updated rows; without graph and penalty they are the numerator of the last pass."""
-        pull = pull_of(backend, kept.rows, graph, halo)
-        if pull is None and not penalty.present:
+        gradient = gradient_of(backend, kept.rows, graph, halo)
+        if gradient is None and not penalty.present:
             return kept.own
-        return RULES[self.update](backend.xp, kept.rows, kept.own, self.weight, pull, penalty)
+        return RULES[self.update](backend.xp, kept.rows, kept.own, self.weight, gradient, penalty)
 
     def sample_step(
-        self, block: Block, a: Array, rest: Sequence[Array], pull: Pull | None, penalty: Penalty, state: Any
+        self,
+        block: Block,
+        a: Array,
+        rest: Sequence[Array],
+        gradient: GraphGradient | None,
+        penalty: Penalty,
+        state: Any,
     ) -> tuple[Array, Array, Any]:
         """Return the numerator divided by the mass of the components, or `tied_root` with ties or a penalty."""
         xp = block.backend.xp
         swept, state = self.compare(block, a, rest, state, self.last_effort)
         w, masses = a * swept.rows[0], column_masses(xp, rest)
-        plain = pull is None and not penalty.present
-        moved = w / masses if plain else tied_root(xp, w, self.weight, masses, pull, penalty)
+        plain = gradient is None and not penalty.present
+        moved = w / masses if plain else tied_root(xp, w, self.weight, masses, gradient, penalty)
         return moved, xp.sum(swept.costs, axis=0), state
 
     # --- methods of all blocks, run in the process of the fit ---
@@ -124,9 +130,9 @@ class SimplexLoss(Loss):
         self, blocks: Blocks, at: FitState, graphs: PerBlock | None = None, penalty: Penalty = NO_PENALTY
     ) -> FitState:
         """Run one pass; if `graphs` are given (one or None per block), the rows are updated first."""
-        pulls = () if graphs is None else (graphs, at.halo)
+        neighbors = () if graphs is None else (graphs, at.halo)
         options = {"effort": at.effort, "move": graphs is not None, "penalty": penalty}
-        kept, sums = blocks.run(self.visit, at.rest, at.kept, *pulls, **options)
+        kept, sums = blocks.run(self.visit, at.rest, at.kept, *neighbors, **options)
         return at._replace(kept=kept, sums=sums)
 
     def moved_rest(self, blocks: Blocks, at: FitState, penalty: Penalty = NO_PENALTY) -> list[Array]:

@@ -8,7 +8,7 @@ from operator import mul
 from gwntf.core import Array
 from gwntf.data import Block, DataTensor
 from gwntf.geometry import SampleTies, Ties
-from gwntf.losses import NO_PENALTY, Loss, Penalties, Penalty, Pull, tie_penalty
+from gwntf.losses import NO_PENALTY, GraphGradient, Loss, Penalties, Penalty, tie_penalty
 from gwntf.solver.problem import Stopping
 
 _BATCH_ENTRIES = 2**22
@@ -63,12 +63,12 @@ def _project_batch(
 ) -> tuple[Array, int]:
     backend, xp = block.backend, block.backend.xp
     a, size = _start(block, rest), loss.sizes(block)
-    pull = None if ties is None else Pull(ties.weight, ties.pull, ties.degree)
+    gradient = None if ties is None else GraphGradient(ties.weight, ties.neighbor_sum, ties.degree)
     done = xp.zeros_like(size, dtype=xp.bool)
     before = last = state = None
     with backend.quiet():
         for _ in range(stopping.max_iter):
-            moved, value, state = loss.sample_step(block, a, rest, pull, penalty, state)
+            moved, value, state = loss.sample_step(block, a, rest, gradient, penalty, state)
             if ties is not None:
                 value = value + tie_penalty(backend, a, ties)
             if penalty.present:
