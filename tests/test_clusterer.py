@@ -255,9 +255,7 @@ def test_more_connected_parts_than_clusters_warn_in_fit_and_not_in_predict(rng):
     X = rng.random((20, 5, 4))
     graph = csr_array(block_diag([np.ones((5, 5))] * 4))
     clusterer = small(3, graph=graph)
-    with pytest.warns(
-        DisconnectedGraphWarning, match="The graph has 4 connected components, more"
-    ) as seen:
+    with pytest.warns(DisconnectedGraphWarning, match="The graph has 4 connected components, more") as seen:
         clusterer.fit(X)
     assert len(seen) == 1
     assert seen[0].filename == __file__
@@ -456,5 +454,5 @@ def test_parameters_that_make_no_sense_are_refused(params, message, rng):
 
 def test_weights_of_samples_are_refused(rng):
     for method in ("fit", "fit_predict"):
-        with pytest.raises((TypeError, InputError), match="sample_weight"):
+        with pytest.raises(InputError, match="sample_weight"):
             getattr(small(), method)(rng.random((20, 5, 4)), sample_weight=np.ones(20))

@@ -34,24 +34,9 @@ from gwntf.data import khatri_rao, reconstruct
 from gwntf.datasets import load_digits_tensor
 
 DIFFERS = "fit_transform returns the embedding of the fit, graph included; transform treats X as new samples"
-NO_WEIGHTS = "sample_weight is an argument that exists to be refused with a clear message"
-OF_WEIGHTS = dict.fromkeys(
-    (
-        "check_sample_weights_pandas_series",
-        "check_sample_weights_not_an_array",
-        "check_sample_weights_list",
-        "check_all_zero_sample_weights_error",
-        "check_sample_weights_shape",
-        "check_sample_weights_not_overwritten",
-        "check_sample_weight_equivalence_on_dense_data",
-        "check_sample_weight_equivalence_on_sparse_data",
-    ),
-    NO_WEIGHTS,
-)
 EXPECTED_FAILURES = {
     "check_transformer_general": DIFFERS,
     "check_transformer_data_not_an_array": DIFFERS,
-    **OF_WEIGHTS,
 }
 
 
@@ -71,7 +56,7 @@ EXPECTED_FAILURES = {
         SWIFT(),
         MiniBatchGWNTF(3, max_epochs=2),
     ],
-    expected_failed_checks=lambda estimator: OF_WEIGHTS if isinstance(estimator, MiniBatchGWNTF) else EXPECTED_FAILURES,
+    expected_failed_checks=lambda estimator: {} if isinstance(estimator, MiniBatchGWNTF) else EXPECTED_FAILURES,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

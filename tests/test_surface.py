@@ -186,6 +186,16 @@ def test_setting_a_parameter_of_the_graph_changes_one_model():
     assert (first.graph.n_neighbors, third.graph.n_neighbors) == (9, 2)
 
 
+def test_parameters_of_shorthands_replace_them():
+    assert GWNTF().set_params(transport__max_iter="auto").transport.max_iter == "auto"
+    clusterer = TensorClustering().set_params(graph__n_neighbors=9)
+    assert (clusterer.graph.n_neighbors, clusterer.graph.metric, clusterer.graph.weight) == (9, "auto", "self-tuning")
+    model = GWNTF()
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        model.set_params(graph__neighbors=3)
+    assert model.graph == "knn"
+
+
 def test_a_graph_and_its_parameters_are_set_together():
     model = GWNTF().set_params(graph=KNNGraph(weight="cosine"), graph__n_neighbors=2)
     assert (model.graph.weight, model.graph.n_neighbors) == ("cosine", 2)
@@ -225,6 +235,8 @@ def test_a_fit_does_not_change_its_parameters():
         (GWNTF(), "graph__neighbors"),
         (GWNTF(graph=KNNGraph()), "graph__neighbors"),
         (GWNTF(transport=TransportOptions()), "transport__iterations"),
+        (GWNTF(), "transport__iterations"),
+        (TensorClustering(), "graph__neighbors"),
         (TensorClustering(), "n_init"),
     ],
 )

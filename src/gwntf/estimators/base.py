@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from gwntf.core import Array, InputError
@@ -16,6 +16,7 @@ from gwntf.data import DataTensor, KruskalRows, as_factors, check_unscaled
 from gwntf.estimators.constraints import CONSTRAINTS
 from gwntf.estimators.context import Context
 from gwntf.estimators.fitted import Fitted
+from gwntf.estimators.nested import NestedDefaults
 from gwntf.estimators.notices import (
     warn_empty_components,
     warn_isolated,
@@ -24,11 +25,12 @@ from gwntf.estimators.notices import (
     warn_uneven,
 )
 from gwntf.estimators.records import keeper_of
+from gwntf.estimators.sklearn_compat import unweighted
 from gwntf.losses import Loss
 from gwntf.solver import Checkpoint, Problem, Result, Stopping, following, solve_each
 
 
-class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
+class Factorization(Fitted, NestedDefaults):
     """Abstract base of the estimators: a CP model of samples-first data.
 
     An estimator combines this class with an order (`parts.Tensor` or `parts.Matrix`), a loss (`parts.LeastSquares` or
@@ -80,7 +82,8 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
 
     # --- fitting --------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: None = None) -> Self:  # noqa: ARG002
+    @unweighted
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Factorise X.
 
         Parameters
@@ -91,8 +94,6 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             With ``missing="ignore"`` NaN, or the mask of a masked array, marks entries that were not observed.
         y : None
             Ignored.
-        sample_weight : None
-            Not supported: all samples have the same weight.
 
         Returns
         -------
@@ -109,7 +110,6 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         >>> [factor.shape for factor in model.factors_]
         [(20, 3), (4, 3), (5, 3)]
         """
-        self._refuse_weights(sample_weight)
         with self._replaced(refit=True) as model:
             model._fit_each(X, [model])
         return self
@@ -194,7 +194,8 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         self.embedding_ = backend.as_given(self._in_units(backend, factors[0], scale), X)
         self.sample_scale_ = backend.as_given(scale, X)
 
-    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: None = None) -> Array:
+    @unweighted
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Factorise X and return `embedding_`, the embedding of the fit, which includes the graph.
 
         It differs from ``fit(X).transform(X)``, which treats X as new samples.
@@ -207,9 +208,10 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         >>> NCP(n_components=3, max_iter=20, tol=0, random_state=0).fit_transform(X).shape
         (20, 3)
         """
-        return self.fit(X, y, sample_weight=sample_weight).embedding_
+        return self.fit(X, y).embedding_
 
-    def fit_impute(self, X: Any, y: Any = None, *, sample_weight: None = None) -> Array:
+    @unweighted
+    def fit_impute(self, X: Any, y: Any = None) -> Array:
         """Factorise X and return it with its missing entries filled in from the fitted model.
 
         Needs ``missing="ignore"`` if entries are missing. It differs from ``fit(X).impute(X)``, which treats X as new
@@ -221,8 +223,6 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
             Nonnegative data, NaN or masked at missing entries.
         y : None
             Ignored.
-        sample_weight : None
-            Not supported: all samples have the same weight.
 
         Returns
         -------
@@ -238,7 +238,7 @@ class Factorization(Fitted, BaseEstimator):  # type: ignore[misc]
         >>> NMF(1, missing="ignore", max_iter=200, tol=0, random_state=0).fit_impute(X)[1].round(3)
         array([2., 4., 8.])
         """
-        self.fit(X, y, sample_weight=sample_weight)
+        self.fit(X, y)
         with self._context(X) as context:
             backend = context.backend
             embedding, scale = backend.asarray(self.factors_[0]), backend.asarray(self.sample_scale_)

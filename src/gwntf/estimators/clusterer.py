@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.base import ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from gwntf.backends import to_host
@@ -15,10 +15,11 @@ from gwntf.clustering import ASSIGN_LABELS, assign, check_clusters, most_modular
 from gwntf.core import FloatArray
 from gwntf.estimators.base import Model, check_parameters
 from gwntf.estimators.constraints import AT_LEAST_ONE, CONSTRAINTS
+from gwntf.estimators.nested import NestedDefaults
 from gwntf.estimators.notices import warn_graph_parts
 from gwntf.estimators.options import TransportOptions
 from gwntf.estimators.parts import Graph
-from gwntf.estimators.sklearn_compat import StrOptions, count_samples
+from gwntf.estimators.sklearn_compat import StrOptions, count_samples, unweighted
 from gwntf.estimators.tensor import GWNTF
 from gwntf.geometry import CostSpec, KNNGraph
 from gwntf.io import check_target
@@ -34,7 +35,12 @@ class TrainingRows:
     rows: FloatArray | None = None  # embedding of the training samples as new ones
 
 
-class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+def _auto_graph() -> KNNGraph:
+    """Return the graph that "auto" is short for."""
+    return KNNGraph(metric="auto", weight="self-tuning")
+
+
+class TensorClustering(ClusterMixin, NestedDefaults):  # type: ignore[misc]
     """Clustering of images, spectra or other nonnegative samples, by a factorization with a large graph weight.
 
     A neighbour graph, whose metric is chosen without labels, gives the initial factors of a `GWNTF` with a large graph
@@ -104,6 +110,7 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     labels_: NDArray[np.int_]
     _training: TrainingRows
 
+    _shorthands: ClassVar = {"graph": ("auto", _auto_graph)}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
             name: CONSTRAINTS[name]
@@ -157,7 +164,7 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Return the unfitted factorization used by `fit`."""
         graph: Any = self.graph
         if isinstance(graph, str):
-            graph = KNNGraph(metric="auto", weight="self-tuning")
+            graph = _auto_graph()
         elif isinstance(graph, KNNGraph):
             graph = clone(graph)  # parameters that are set later must not change the fitted model
         model = GWNTF(
@@ -179,6 +186,7 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         )
         return for_clusters(model, self.n_clusters)
 
+    @unweighted
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Find the clusters of X.
 
@@ -201,6 +209,7 @@ class TensorClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._training.samples = X
         return self
 
+    @unweighted
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int_]:
         """Find the clusters of X and return `labels_`.
 

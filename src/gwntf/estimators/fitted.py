@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property, partial, reduce
 from operator import mul
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from gwntf.backends import Backend, is_foreign
@@ -20,7 +19,7 @@ from gwntf.core import Array, FloatArray, InputError
 from gwntf.data import DataTensor, KruskalRows, as_data, as_real_array, check_layout, check_unscaled, khatri_rao
 from gwntf.estimators.context import Context, open_context
 from gwntf.estimators.notices import warn_graph_left_out, warn_new_samples
-from gwntf.estimators.sklearn_compat import as_float_array, as_frame, note_features
+from gwntf.estimators.sklearn_compat import as_float_array, as_frame, note_features, unweighted
 from gwntf.geometry import Ties
 from gwntf.io import check_target
 from gwntf.losses import Loss, Penalties, Penalty
@@ -29,10 +28,6 @@ from gwntf.solver import Stopping, project
 
 class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
     """Methods of fitted factorizations, the base of `base.Factorization`."""
-
-    __metadata_request__fit: ClassVar = {"sample_weight": UNUSED}
-    __metadata_request__partial_fit: ClassVar = {"sample_weight": UNUSED}
-    __metadata_request__score: ClassVar = {"sample_weight": UNUSED}
 
     factors_: list[Array]
     embedding_: Array
@@ -62,12 +57,6 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         if reset:
             self._layout, self.sample_shape_ = layout, tuple(sample_shape)
         return folded
-
-    def _refuse_weights(self, sample_weight: Any) -> None:
-        """Raise InputError for sample weights."""
-        if sample_weight is not None:
-            given = f"weights, which {type(self).__name__} does not support"
-            raise InputError("sample_weight", given, "None: repeat samples to give them more weight")
 
     @abstractmethod
     def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
@@ -183,7 +172,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
             rows = self._fill(*self._embed(X, context))
             return self._as_frame(context.backend.as_given(rows, X), X, getattr(X, "columns", None))
 
-    def score(self, X: Any, y: Any = None, *, sample_weight: None = None) -> float:  # noqa: ARG002
+    @unweighted
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """Return minus the relative reconstruction error |X - reconstruct(X)| / |X| over the observed entries.
 
         Examples
@@ -194,7 +184,6 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         >>> abs(round(NMF(1, max_iter=200, tol=0, random_state=0).fit(X).score(X), 3))
         0.0
         """
-        self._refuse_weights(sample_weight)
         with self._context(X) as context:
             embedding, scale, tensor = self._embed(X, context)
             return -tensor.relative_error(self._rows(embedding, scale, tensor))

@@ -19,6 +19,7 @@ from gwntf.estimators.sklearn_compat import (
     count_samples,
     in_cross_validation,
     take_samples,
+    unweighted,
 )
 from gwntf.geometry import CostSpec
 from gwntf.losses import ObjectiveTerms
@@ -169,7 +170,8 @@ class MiniBatchGWNTF(PerModeTransport):
         self.callbacks = callbacks
         self.random_state = random_state
 
-    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: None = None) -> Self:  # noqa: ARG002
+    @unweighted
+    def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Update the model with one batch.
 
         Parameters
@@ -178,8 +180,6 @@ class MiniBatchGWNTF(PerModeTransport):
             Samples of the shape of the first batch.
         y : None
             Ignored.
-        sample_weight : None
-            Not supported: all samples have the same weight.
 
         Returns
         -------
@@ -196,7 +196,6 @@ class MiniBatchGWNTF(PerModeTransport):
         >>> model.components_.shape
         (2, 20)
         """
-        self._refuse_weights(sample_weight)
         self._check()
         with self._replaced(refit=False) as model:
             model._fit_batch(X)

@@ -166,6 +166,8 @@ class Graph(Factorization):
     graph_reg: float
     init: Any
 
+    _shorthands: ClassVar = {**Factorization._shorthands, "graph": ("knn", KNNGraph)}
+
     _clusters: int | None = None
     """Number of clusters for ``metric="auto"`` and ``init="graph"``; `n_components` by default."""
 
@@ -173,20 +175,6 @@ class Graph(Factorization):
     def _degrees(self) -> tuple[int, int]:
         low, high = super()._degrees
         return low, 2 if self.graph_reg > 0 and self.graph is not None else high
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, including those of the graph as ``graph__...``, also if it is "knn"."""
-        params: dict[str, Any] = super().get_params(deep)
-        if deep and isinstance(self.graph, str) and self.graph == "knn":
-            params |= {f"graph__{name}": value for name, value in KNNGraph().get_params().items()}
-        return params
-
-    def set_params(self, **params: Any) -> Any:
-        """Set parameters; setting one of ``graph__...`` replaces "knn" by a `KNNGraph`."""
-        nested = any(name.startswith("graph__") for name in params)
-        if nested and "graph" not in params and isinstance(self.graph, str) and self.graph == "knn":
-            self.graph = KNNGraph()
-        return super().set_params(**params)
 
     def _rule(self) -> KNNGraph | None:
         """Return the `KNNGraph` to build, or None if the graph is precomputed or not needed."""

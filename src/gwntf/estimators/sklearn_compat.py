@@ -1,8 +1,10 @@
 """All uses of private parts of scikit-learn."""
 
 import sys
+from collections.abc import Callable
+from functools import wraps
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ from sklearn.utils.validation import _num_samples as count_samples
 from sklearn.utils.validation import validate_data
 
 from gwntf.backends import to_host
+from gwntf.core import InputError
 
 __all__ = [
     "Interval",
@@ -24,7 +27,11 @@ __all__ = [
     "in_cross_validation",
     "note_features",
     "take_samples",
+    "unweighted",
 ]
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def note_features(estimator: Any, X: Any, *, reset: bool) -> None:
@@ -72,3 +79,16 @@ def in_cross_validation() -> bool:
     while frame is not None and frame.f_globals.get("__name__") != "sklearn.model_selection._validation":
         frame = frame.f_back
     return frame is not None
+
+
+def unweighted(method: Method) -> Method:
+    """Make a method refuse `sample_weight`, which its signature does not have, with a message for users."""
+
+    @wraps(method)
+    def call(self: Any, *arguments: Any, **options: Any) -> Any:
+        if "sample_weight" in options:
+            given = f"weights, which {type(self).__name__} does not support"
+            raise InputError("sample_weight", given, "no such argument: repeat samples to give them more weight")
+        return method(self, *arguments, **options)
+
+    return cast(Method, call)

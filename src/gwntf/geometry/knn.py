@@ -87,5 +87,5 @@ class KNNGraph(BaseEstimator):  # type: ignore[misc]
         if missing not in ("error", "ignore"):
             raise InputError("missing", repr(missing), "'error' or 'ignore'")
         if self.metric == "auto":
-            raise InputError("metric", "'auto', which only estimators support,", "a named metric or a function")
+            raise InputError("metric", "'auto', which only estimators support", "a named metric or a function")
         return neighbor_graph(as_data(X, missing=missing), self.n_neighbors, weight=self.weight, metric=self.metric)

@@ -35,7 +35,7 @@ def table_report(summary: TableSummary, pictures: Pictures) -> str:
     if pictures:
         sections.append(section("Objective", picture(_objectives(pictures), _OBJECTIVES)))
         sections.append(section("Models of the methods", *[_inside(name, pictures[name]) for name in pictures]))
-    methods = {method.name: dict(method.params) for method in summary.table.methods}
+    methods = {method.name: method.settings() for method in summary.table.methods}
     settings = preformatted(json.dumps(methods, indent=1, sort_keys=True))
     versions = preformatted("\n".join(f"{name} {value}" for name, value in summary.environment.items()))
     sections.append(section("Settings and versions", settings, versions))
