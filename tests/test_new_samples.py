@@ -315,7 +315,7 @@ def test_samples_with_holes_are_compared_in_memory_only(digits):
     X = digits[0][:30].reshape(30, 64).copy()
     X[0, 0] = np.nan
     model = GWNTF(3, missing="ignore", costs=[None, None], max_iter=3, tol=0, random_state=0).fit(X)
-    with pytest.raises(InputError, match="sparse samples, after a fit with missing entries"):
+    with pytest.raises(InputError, match="sparse data after a fit with missing entries"):
         model.transform(csr_array(X[1:3]))
 
 
