@@ -136,7 +136,7 @@ OWN = {
     NCP: {"init"},
     NMF: {"init"},
     SDNMF: {"sample_shape"},
-    MiniBatchGWNTF: {"costs", "init", "max_iter", "callbacks", "random_state"},
+    MiniBatchGWNTF: {"costs", "init", "max_iter", "tol", "callbacks", "random_state"},
     TensorClustering: {"n_components", "graph", "graph_reg", "costs", "max_iter", "engine", "random_state"},
 }
 """Parameters whose description in a class differs from that of the others with reason."""

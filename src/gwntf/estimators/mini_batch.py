@@ -78,8 +78,8 @@ class MiniBatchGWNTF(PerModeTransport):
     max_iter : int, default=1000
         Maximum number of iterations of `transform`.
     tol : float, default=1e-4
-        The fit stops when the objective decreases by at most ``tol`` times the larger of its size and that of the data;
-        0 runs `max_iter` iterations.
+        `fit` stops when the objective of an epoch decreases by at most ``tol`` times the larger of its size and that of
+        the data; 0 runs `max_epochs` epochs. `transform` stops by the same rule.
     transport : TransportOptions, optional
         Expert options of the transport solver.
     engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
