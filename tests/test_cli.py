@@ -376,7 +376,7 @@ def test_bad_input_is_refused_with_advice_and_writes_nothing(data_folder, tmp_pa
         (["fit", data, "--reg", "0", "-o", out], "'reg' parameter of GWNTF"),
         (["fit", data, "--costs", "grid", "-o", out], "costs: got 1 entries"),
         (["fit", data, "--sample-shape", "7x7", "-o", out], "sample_shape: got (7, 7)"),
-        (["fit", data, "--max-memory", "1k", "-o", out], "at most 1.0 kB may be read"),
+        (["fit", data, "--max-memory", "1k", "-o", out], "max_bytes allows 1.0 kB"),
         (["transform", model, tmp_path / "other.npy", "-o", tmp_path / "e.npy"], "sample_shape: got (8, 8)"),
         (["transform", data, data, "-o", tmp_path / "e.npy"], "digits.npz"),
         (
