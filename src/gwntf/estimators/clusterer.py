@@ -29,14 +29,14 @@ COMPONENTS_PER_CLUSTER = 3
 
 @dataclass(eq=False)
 class TrainingRows:
-    """What `predict` compares new samples with; an object of its own, so that `predict` sets no attribute."""
+    """Training data of `predict`, in a separate object so that `predict` sets no attribute of the clusterer."""
 
     samples: Any = None  # the X of `fit`, until the rows are computed
     rows: FloatArray | None = None  # embedding of the training samples as new ones
 
 
 def _auto_graph() -> KNNGraph:
-    """Return the graph that "auto" is short for."""
+    """Return the graph for which "auto" is a shorthand."""
     return KNNGraph(metric="auto", weight="self-tuning")
 
 

@@ -14,17 +14,17 @@ class NestedDefaults(BaseEstimator):  # type: ignore[misc]
     _shorthands: ClassVar[Mapping[str, tuple[Any, Callable[[], BaseEstimator]]]] = {
         "transport": (None, TransportOptions),
     }
-    """By parameter: the shorthand, and what makes the object that it is short for."""
+    """By parameter: the shorthand, and a function that returns the object it stands for."""
 
     def _shorthand_of(self, name: str) -> Callable[[], BaseEstimator] | None:
-        """Return what makes the object of a parameter that is a shorthand; None if it is not."""
+        """Return the function that builds the object of a shorthand, or None if the value is not the shorthand."""
         shorthand, make = self._shorthands[name]
-        value = getattr(self, name, self)  # a class may not have the parameter
+        value = getattr(self, name, self)  # `self` if the class does not have the parameter
         same = value is None if shorthand is None else isinstance(value, str) and value == shorthand
         return make if same else None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; with `deep` also nested ones, of shorthands too."""
+        """Return the parameters; with `deep` also nested ones, including those of shorthands."""
         params: dict[str, Any] = super().get_params(deep)
         for name in self._shorthands if deep else ():
             make = self._shorthand_of(name)
@@ -33,7 +33,7 @@ class NestedDefaults(BaseEstimator):  # type: ignore[misc]
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; a nested one replaces a shorthand by the object that it is short for."""
+        """Set parameters; setting a nested one replaces a shorthand by the object it stands for."""
         for name in self._shorthands:
             start = f"{name}__"
             make = None if name in params else self._shorthand_of(name)

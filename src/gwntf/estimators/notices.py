@@ -96,11 +96,11 @@ def warn_empty_components(factors: Sequence[FloatArray]) -> None:
 
 def warn_isolated(graph: csr_array) -> None:
     """Warn of samples without an edge in the graph."""
-    alone = np.flatnonzero(np.diff(graph.indptr) == 0)
-    if alone.size and graph.shape[0] > 1:
+    isolated = np.flatnonzero(np.diff(graph.indptr) == 0)
+    if isolated.size and graph.shape[0] > 1:
         warn(
-            f"{alone.size} of {graph.shape[0]} samples have no edge in the graph ({_some(alone)}), so it has no effect "
-            "on them: use KNNGraph(weight='binary'), more `n_neighbors`, or a `graph` that connects them.",
+            f"{isolated.size} of {graph.shape[0]} samples have no edge in the graph ({_some(isolated)}), so it has no "
+            "effect on them: use KNNGraph(weight='binary'), more `n_neighbors`, or a `graph` that connects them.",
             DisconnectedGraphWarning,
         )
 

@@ -82,7 +82,7 @@ def in_cross_validation() -> bool:
 
 
 def unweighted(method: Method) -> Method:
-    """Make a method refuse `sample_weight`, which its signature does not have, with a message for users."""
+    """Make a method without `sample_weight` raise a clear error if it is given."""
 
     @wraps(method)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:

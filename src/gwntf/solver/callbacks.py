@@ -83,14 +83,14 @@ class ProgressBar:
 @contextmanager
 def following(callbacks: Sequence[Any], iterations: int) -> Iterator[list[Callback]]:
     """Call `on_fit_begin` and `on_fit_end` of the callbacks that define them, around a fit."""
-    begun = []
+    started = []
     try:
         for callback in callbacks:
             if hasattr(callback, "on_fit_begin"):
                 callback.on_fit_begin(iterations)
-            begun.append(callback)
+            started.append(callback)
         yield list(callbacks)
     finally:
-        for callback in begun:
+        for callback in started:
             if hasattr(callback, "on_fit_end"):
                 callback.on_fit_end()
