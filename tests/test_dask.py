@@ -28,7 +28,7 @@ sparse = pytest.importorskip("sparse")
 import gwntf.estimators.base as base  # noqa: E402
 from gwntf.data.dask.blocks import OnDask  # noqa: E402
 from gwntf.data.dask.tasks import Tasks, assign_workers  # noqa: E402
-from gwntf.solver import iteration  # noqa: E402
+from gwntf.solver import steps  # noqa: E402
 from tests.backends import needs_torch  # noqa: E402
 
 SHAPE = (23, 6, 5)
@@ -142,7 +142,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_fit_equals_the_fit_in_memory(name, current, monkeypatch):
-    monkeypatch.setattr(iteration, "DETACH_EVERY", 2)
+    monkeypatch.setattr(steps, "DETACH_EVERY", 2)
     model, X = CASES[name]
     wanted = clone(model).fit(X)
     with distributed.get_task_stream(current) as stream:
@@ -256,7 +256,7 @@ class Kill:
     ids=["history detached", "whole history", "least squares"],
 )
 def test_lost_worker_changes_nothing(model, every, current, monkeypatch):
-    monkeypatch.setattr(iteration, "DETACH_EVERY", every)
+    monkeypatch.setattr(steps, "DETACH_EVERY", every)
     wanted = clone(model).fit(samples())
     kill = Kill(current, 3)
     found = clone(model).set_params(callbacks=[kill]).fit(as_dask(samples()))
@@ -284,7 +284,7 @@ def test_the_only_worker_may_be_lost():
 )
 def test_lost_worker_costs(every, graph_reg, most, current, monkeypatch):
     """Ten passes over two blocks; the worker is killed after the eighth, history was detached after the seventh."""
-    monkeypatch.setattr(iteration, "DETACH_EVERY", every)
+    monkeypatch.setattr(steps, "DETACH_EVERY", every)
     kill = Kill(current, 7)
     model = GWNTF(3, costs=GRID, graph_reg=graph_reg, max_iter=9, tol=0, callbacks=[kill])
     with distributed.get_task_stream(current) as stream:
@@ -336,7 +336,7 @@ def test_finished_fit_leaves_a_clean_cluster_and_needs_it_no_more(client):
 
 
 def test_tasks_before_a_detachment_are_released(current, monkeypatch):
-    monkeypatch.setattr(iteration, "DETACH_EVERY", 4)
+    monkeypatch.setattr(steps, "DETACH_EVERY", 4)
     known = []
     watch = [lambda news: known.append(len(left_on(current)))]
     GWNTF(3, costs=GRID, max_iter=12, tol=0, callbacks=watch).fit(as_dask(samples()))

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from gwntf import GNCP, GWNTF, NCP, TransportOptions
 from gwntf.core import Relaxation
 from gwntf.data import as_data
-from gwntf.estimators import places
+from gwntf.estimators import context
 from gwntf.geometry import build_kernel
 from gwntf.losses import LeastSquares, Penalties, Penalty, transport_loss
 from gwntf.solver import Problem, Stopping
@@ -138,7 +138,7 @@ def test_fewer_digits_only_where_asked_for(kind, rng):
 
 
 def hard_columns(rng, size=32):
-    """Fibers whose masses lie far apart, with models that are almost empty in places."""
+    """Fibers whose masses lie far apart, with models that are almost empty in context."""
     x = np.zeros((12, size, 1), "float32")
     x[:, :3] = rng.random((12, 3, 1))
     x[6:, 5 * size // 8] = 1e-3 * rng.random((6, 1))
@@ -199,7 +199,7 @@ def test_scaling_without_looking_changes_nothing(tol, warm, rng):
 @pytest.fixture
 def interpreted(monkeypatch):
     backend = Interpreted()
-    monkeypatch.setattr(places, "get_backend", lambda name, **_: backend if name == "torch" else REFERENCE)
+    monkeypatch.setattr(context, "get_backend", lambda name, **_: backend if name == "torch" else REFERENCE)
     return backend
 
 
