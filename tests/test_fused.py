@@ -138,7 +138,7 @@ def test_fewer_digits_only_where_asked_for(kind, rng):
 
 
 def hard_columns(rng, size=32):
-    """Fibers whose masses lie far apart, with models that are almost empty in context."""
+    """Fibers whose masses lie far apart, with models that are almost zero at some entries."""
     x = np.zeros((12, size, 1), "float32")
     x[:, :3] = rng.random((12, 3, 1))
     x[6:, 5 * size // 8] = 1e-3 * rng.random((6, 1))
