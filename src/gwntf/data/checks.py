@@ -49,8 +49,8 @@ def check_entries(found: Sequence[Summary], slices: Sequence[slice], missing: st
     if negative:
         given = f"{_count(negative, 'negative')} (smallest {min(block.smallest for block in found):g})"
         allowed = (
-            "nonnegative numbers. Negative values in data that are noise can be set to zero, np.maximum(X, 0); if X was "
-            "centred or standardised, use the original values"
+            "nonnegative numbers. Negative values in data that are noise can be set to zero, np.maximum(X, 0); if X "
+            "was centred or standardised, use the original values"
         )
         raise InputError(name, given, allowed)
     for part, block in zip(slices, found, strict=True):
