@@ -80,13 +80,15 @@ def test_a_fit_on_a_gpu_resumes_from_its_checkpoint():
             np.testing.assert_array_equal(found.objective_curve_, whole.objective_curve_)
 
 
+@pytest.mark.filterwarnings("ignore::gwntf.core.GraphNotExtendedWarning")
 def test_blocks_of_a_file_go_to_the_device_and_the_fit_is_that_of_the_whole():
     before = sources.BLOCK_BYTES, sources.MAX_IN_MEMORY_BYTES
     sources.BLOCK_BYTES, sources.MAX_IN_MEMORY_BYTES = 16 * 64 * 8, 0
     try:
         for model in (GWNTF(6, graph_reg=10.0), GWNTF(6, costs=(None,) * 3), GNCP(6, init="nndsvd")):
             X = digits()
-            model.set_params(max_iter=6, tol=0, random_state=0, dtype="float64")
+            graph = KNNGraph().build(X)  # like that of a file, it is not extended to new samples
+            model.set_params(graph=graph, max_iter=6, tol=0, random_state=0, dtype="float64")
             expected = model.set_params(engine="numpy", device=None).fit(X)
             arrays = [*expected.factors_, expected.transform(X)]
             with tempfile.TemporaryFile() as file:
