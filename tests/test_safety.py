@@ -87,7 +87,7 @@ REFUSED = [
     (
         NMF(2, dtype="float32"),
         X * 1e40,
-        "X: got numbers up to .*e\\+39; expected at most 3.4e\\+38 in float32",
+        "X: got numbers up to .*e\\+39; expected at most 3.4e\\+38 for float32",
     ),
     (
         NMF(2, dtype="float32"),
