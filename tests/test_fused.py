@@ -224,7 +224,9 @@ def test_recorded_fits_transport_long_modes_without_looking(interpreted, rng):
     X = rng.random((140, 3, 4)) * (rng.random((140, 3, 4)) > 0.2)
     X[5] = 0
     costs = ("cosine", None, "grid")
-    model = GWNTF(3, costs=costs, graph_reg=1.0, max_iter=3, tol=0, random_state=1, transport=TransportOptions(3, tol=0))
+    model = GWNTF(
+        3, costs=costs, graph_reg=1.0, max_iter=3, tol=0, random_state=1, transport=TransportOptions(3, tol=0)
+    )
     assert_fits_equal(model, X)
     assert interpreted.replayed == 3
 
