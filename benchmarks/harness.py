@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -48,12 +49,15 @@ class Claim:
         As hoped for; None if it is only reported.
     at_least : bool
         Whether more is better.
+    lower_bound : bool
+        Whether the measurement ended too early to say more than that the value is higher.
     """
 
     what: str
     value: float
     target: float | None = None
     at_least: bool = True
+    lower_bound: bool = False
 
     @property
     def met(self) -> bool | None:
@@ -63,14 +67,33 @@ class Claim:
         return self.value >= self.target if self.at_least else self.value <= self.target
 
 
+Curve = Sequence[tuple[float, float]]
+"""Seconds and the value reached by then, in the order of time."""
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What a case found."""
+    """What a case found.
+
+    Attributes
+    ----------
+    title : str
+        Of its section on the page.
+    timings : mapping of str to Timing
+        By variant.
+    claims : sequence of Claim
+        In the order of the page.
+    notes : sequence of str
+        Sentences below the tables.
+    curves : mapping of str to mapping of str to curve
+        By panel of the picture and by variant.
+    """
 
     title: str
     timings: Mapping[str, Timing]
     claims: Sequence[Claim]
     notes: Sequence[str] = field(default_factory=tuple)
+    curves: Mapping[str, Mapping[str, Curve]] = field(default_factory=dict)
 
 
 def race(variants: Mapping[str, Callable[[], Any]], turns: int = 7) -> dict[str, Timing]:
@@ -118,8 +141,17 @@ def save(name: str, outcome: Outcome, command: str | None = None, device: str | 
     record = asdict(outcome)
     for claim, given in zip(record["claims"], outcome.claims, strict=True):
         claim["met"] = given.met
+        if not given.lower_bound:
+            del claim["lower_bound"]
+    if not outcome.curves:
+        del record["curves"]
     where = machine() if device is None else machine() | {"device": device}
     record |= {"command": command or f"python -m benchmarks {name}", "machine": where}
     RESULTS.mkdir(exist_ok=True)
     with atomic_path(RESULTS / f"{name}.json") as aside:
-        aside.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        aside.write_text(_points_on_lines(json.dumps(record, indent=1)) + "\n", encoding="utf-8")
+
+
+def _points_on_lines(text: str) -> str:
+    """Put every point of a curve on one line."""
+    return re.sub(r"\[\s+([-+.\deE]+),\s+([-+.\deE]+)\s+\]", r"[\1, \2]", text)

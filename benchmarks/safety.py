@@ -61,7 +61,6 @@ class Case:
     graph_reg: float = 1.0
     sample_norm: str | None = "l2"
     init: str = "random"
-    update: str = "mm"
     missing: bool = False
     sparse: bool = False
 
@@ -72,7 +71,7 @@ class Case:
         return not (
             (self.sparse and self.missing)
             or (self.init == "graph" and not with_graph)
-            or (self.estimator not in TRANSPORTED and (self.update != "mm" or self.reg != 0.01 or self.reg_m != 1))
+            or (self.estimator not in TRANSPORTED and (self.reg != 0.01 or self.reg_m != 1))
             or (self.estimator in ("NMF", "NCP", "SWIFT") and self.graph_reg != 0)
             or (self.missing and (self.dtype not in ("float32", "float64") or self.samples == "one entry"))
             or (self.sparse and self.dtype == "float16")
@@ -117,7 +116,6 @@ LEVELS: Mapping[str, tuple[Any, ...]] = {
     "graph_reg": (0.0, 1.0, 1e4, 1e8),
     "sample_norm": ("l2", "l1", None),
     "init": ("random", "nndsvd", "graph"),
-    "update": ("mm", "multiplicative"),
     "missing": (False, True),
     "sparse": (False, True),
 }
@@ -189,7 +187,7 @@ def model(case: Case, **transport: Any) -> Factorization:
     kind = ESTIMATORS[case.estimator]
     if case.estimator in TRANSPORTED:
         params |= {"reg": case.reg, "reg_m": (case.reg_m, 1.0)}
-        params["transport"] = TransportOptions(**{"update": case.update, **transport})
+        params["transport"] = TransportOptions(**transport)
     if "graph_reg" in kind().get_params():
         params["graph_reg"] = case.graph_reg
     if case.sparse and case.estimator in ("GWNTF", "NCP", "GNCP", "SWIFT") and case.samples != "one entry":
@@ -256,7 +254,7 @@ def rise(case: Case) -> float:
 
 def promised_to_fall(case: Case) -> bool:
     """Whether the objective of this combination must not rise."""
-    return case.update == "mm" and case.reg >= 1e-2 and math.isfinite(case.reg_m)
+    return case.reg >= 1e-2 and math.isfinite(case.reg_m)
 
 
 def rounding(case: Case) -> float:

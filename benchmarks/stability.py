@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.harness import RESULTS, machine
 from benchmarks.pages import DOCS, replace_between
-from gwntf import GWNTF, NCP, NMF, TransportOptions
+from gwntf import GWNTF, NCP, NMF
 from gwntf.datasets import load_digits_tensor, make_kruskal_tensor
 from gwntf.io import atomic_path
 from gwntf.model_selection import StabilityCurve, stability_curve
@@ -34,7 +34,6 @@ def curves() -> dict[str, StabilityCurve]:
         costs=(None, "grid", "grid"),
         max_iter=50,
         tol=0,
-        transport=TransportOptions("auto", inner_iter=10),
     )
     options: dict[str, Any] = {"n_seeds": SEEDS, "random_state": 0}
     return {

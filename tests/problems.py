@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from gwntf.core import Relaxation
 from gwntf.data import DataTensor
 from gwntf.geometry import resolve_costs
-from gwntf.losses import Loss, transport_loss
+from gwntf.losses import Loss, Plain, transport_loss
 from gwntf.solver import Problem, Stopping, solve_each
 from gwntf.transport import TransportLimits
 
@@ -25,8 +25,7 @@ class LossOptions:
     costs: tuple[Any, ...]
     relaxation: Relaxation
     limits: TransportLimits = TIGHT
-    update: str = "mm"
-    inner_iter: int = 1
+    plain: Plain | None = None
     warm_limit: float = np.inf
     adaptive: bool = False
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gwntf import GWNTF, KNNGraph, TransportOptions
+from tests.schemes import plain
 
 PAGE = Path(__file__).parents[1] / "docs" / "algorithm.md"
 
@@ -35,19 +36,21 @@ def test_page_and_library_agree(name, engine, page, rng):
     X = rng.random(shape) + 0.05
     start = [rng.random((size, 3)) + 0.1 for size in shape]
     graph = KNNGraph(3).build(X)
-    model = GWNTF(
-        3,
-        costs=costs,
-        reg=0.1,
-        reg_m=(0.7, 1.3),
-        graph=graph,
-        graph_reg=mu,
-        sample_norm=None,
-        init=start,
-        max_iter=12,
-        tol=0,
-        transport=TransportOptions(6, tol=0),
-        engine=engine,
+    model = plain(
+        GWNTF(
+            3,
+            costs=costs,
+            reg=0.1,
+            reg_m=(0.7, 1.3),
+            graph=graph,
+            graph_reg=mu,
+            sample_norm=None,
+            init=start,
+            max_iter=12,
+            tol=0,
+            transport=TransportOptions(6, tol=0),
+            engine=engine,
+        )
     ).fit(X)
     factors, curve = page["fit"](X, start, model.costs_, graph.toarray(), 0.1, 0.7, 1.3, mu, 12, 6)
     np.testing.assert_allclose(model.objective_curve_, curve, rtol=1e-10)

@@ -34,6 +34,7 @@ from gwntf.data import DataTensor, sources
 from gwntf.data.dense import DenseBlock
 from gwntf.estimators import records
 from gwntf.io import read_document, write_document
+from gwntf.losses import Plain
 from gwntf.solver import RECORDS, Keeper, Stopping, checkpoint
 from gwntf.transport import TransportLimits
 from tests.backends import OTHERS
@@ -97,10 +98,10 @@ def test_a_resumed_fit_ends_where_an_uninterrupted_one_does(cls, engine, tmp_pat
 
 SETTINGS = {
     "adaptive scalings": (GWNTF, {"transport": TransportOptions("auto"), "max_iter": 40}, 25),
-    "cold scalings": (GWNTF, {"transport": TransportOptions(warm_start_memory=0.0)}, 4),
+    "cold scalings": (GWNTF, {"transport": TransportOptions(max_memory=0.0)}, 4),
     "ratio updates, many inner steps": (
         GWNTF,
-        {"transport": TransportOptions(update="multiplicative", inner_iter=3)},
+        {"transport": TransportOptions(7), "graph_reg": 3.0},
         4,
     ),
     "kl": (GWNTF, {"costs": [None, None, None]}, 4),
@@ -413,7 +414,7 @@ class RecordingBackend(NumpyBackend):
 def test_a_fit_that_gave_up_its_record_goes_on_without_one(iteration, tmp_path):
     """And one that had not given it up goes on with it."""
     problem, _ = random_problem((8, 4, 5), seed=3)
-    problem = with_loss(problem, limits=TransportLimits(10, 1e-6))
+    problem = with_loss(problem, limits=TransportLimits(10, 1e-6), plain=Plain())
 
     def fit(backend, **options):
         block = DenseBlock(problem.data.dense_block.values, None, backend)

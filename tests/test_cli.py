@@ -40,7 +40,7 @@ def data_folder(tmp_path_factory, digits):
         Image.fromarray((image / 16 * 255).astype(np.uint8)).save(target / f"digit{k}.png")
     np.savez(folder / "digits.npz", X=X.reshape(len(X), 64), y=y)
     command = ["fit", str(folder / "digits"), "--rank", "4", "-o", str(folder / "m.gwntf"), *FAST]
-    assert main([*command, "--graph-reg", "0.5", "--neighbors", "4", "--inner-iter", "2"]) == 0
+    assert main([*command, "--graph-reg", "0.5", "--neighbors", "4"]) == 0
     command = ["cluster", str(folder / "digits"), "-o", str(folder / "c.npy"), "--model", str(folder / "c.gwntf")]
     assert main([*command, "--neighbors", "4", "--graph-reg", "100", *FAST]) == 0
     return folder
@@ -69,13 +69,13 @@ def refused(capsys, *arguments):
 def test_fitted_file_is_the_model_that_python_fits(data_folder, capsys):
     model = gwntf.load(data_folder / "m.gwntf")
     X = gwntf.read_data(data_folder / "digits").X
-    graph, transport = gwntf.KNNGraph(4), gwntf.TransportOptions(inner_iter=2)
+    graph = gwntf.KNNGraph(4)
     options = {"max_iter": 3, "engine": "numpy", "graph_reg": 0.5, "random_state": 0}
-    ours = gwntf.GWNTF(4, graph=graph, transport=transport, **options)
+    ours = gwntf.GWNTF(4, graph=graph, **options)
     with pytest.warns(UserWarning, match="stopped after `max_iter`"):
         ours.fit(X)
     np.testing.assert_array_equal(model.embedding_, ours.embedding_)
-    assert (model.graph.n_neighbors, model.transport.inner_iter) == (4, 2)
+    assert model.graph.n_neighbors == 4
 
 
 def test_clusters_in_files_are_those_that_python_finds(data_folder, capsys):
@@ -363,7 +363,7 @@ def test_bad_input_is_refused_with_advice_and_writes_nothing(data_folder, tmp_pa
             "--graph-reg: got 1.0; expected no value: NMF",
         ),
         (["fit", data, "--method", "SWIFT", "--neighbors", "3", "-o", out], "--neighbors: got 3; expected no value"),
-        (["fit", data, "--method", "NMF", "--inner-iter", "3", "-o", out], "--inner-iter: got 3; expected no value"),
+        (["fit", data, "--method", "NMF", "--neighbors", "3", "-o", out], "--neighbors: got 3; expected no value"),
         (["fit", data, "--checkpoint", tmp_path / "no" / "c", "-o", out], "checkpoint: got "),
         (["cluster", data, "-k", "4", "--checkpoint", tmp_path], "checkpoint: got "),
         (

@@ -208,7 +208,7 @@ def test_predict_needs_training_samples_embedded_like_new_ones(digits):
         own = clusterer.model_.transform(X[test])
     own = normalize(own) @ normalize(clusterer.model_.embedding_).T
     naive = clustering_accuracy(y[test], labels[own.argmax(axis=1)])
-    assert clustering_accuracy(y[test], clusterer.predict(X[test])) > naive + 0.2
+    assert clustering_accuracy(y[test], clusterer.predict(X[test])) > naive + 0.1
 
 
 def test_predict_releases_the_training_data_and_refits(digits):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import shutil
 import threading
 import weakref
@@ -99,44 +98,9 @@ def test_logarithms_and_exponentials(dtype):
     np.testing.assert_array_equal(out, [0, 0, np.inf, np.inf, 1])
 
 
-def step_exactly(x, a, attraction, denominator, other):
-    """Rows a (x A(-1) + attraction) / denominator, x' times these, and <these, x A(-1)>, sample by sample."""
-    moved, sums, cross = [], np.zeros(other.shape), 0.0
-    rows = (array.astype(float) for array in (x, a, attraction, denominator))
-    for row, weights, pull, below in zip(*rows, strict=True):
-        product = np.array([math.fsum(row * column) for column in other.T.astype(float)])
-        moved.append(weights * (product + pull) / below)
-        sums += np.outer(row, moved[-1])
-        cross += math.fsum(moved[-1] * product)
-    return np.array(moved), sums, cross
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("rank", [3, 4, 5, 7, 20, 32])
-@pytest.mark.parametrize(("samples", "entries"), [(1, 512), (3, 530), (6, 2049), (40, 512)])
-def test_compiled_least_squares_step_does_what_loops_do(samples, entries, rank, dtype, rng):
-    """Also where samples, components, panels and stretches do not come out even."""
-    other, a = rng.random((entries, rank)).astype(dtype), rng.random((samples, rank)).astype(dtype)
-    x = (rng.random((samples, entries)) * (rng.random((samples, entries)) < 0.6)).astype(dtype)
-    denominator = (rng.random((samples, rank)) + 0.5).astype(dtype)
-    attraction = rng.random((samples, rank)).astype(dtype)
-    step = CPU.row_step(other)
-    for pull in (None, attraction):
-        found = step(x, a, pull, denominator)
-        wanted = step_exactly(x, a, 0 * attraction if pull is None else pull, denominator, other)
-        for got, expected in zip(found, wanted, strict=True):
-            np.testing.assert_allclose(got, expected, rtol=1e-12 if dtype == np.float64 else 2e-5)
-
-
-def test_compiled_least_squares_step_is_for_few_components_and_many_entries():
-    for entries, rank in [(512, 2), (512, 33), (511, 10)]:
-        assert CPU.row_step(np.ones((entries, rank))) is None
-    assert REFERENCE.row_step(np.ones((600, 10))) is None
-
-
 @pytest.mark.parametrize("kind", [NMF, GNMF, SDNMF, NCP, GNCP])
 @pytest.mark.parametrize(("dtype", "close"), [("float32", 1e-4), ("float64", 1e-9)])
-def test_fits_by_the_compiled_least_squares_step_equal_the_reference(kind, dtype, close, rng):
+def test_fits_of_the_compiled_engine_equal_the_reference(kind, dtype, close, rng):
     X = rng.random((37, 22, 25)) * (rng.random((37, 22, 25)) < 0.8)
     fits = [
         kind(6, max_iter=15, tol=0, random_state=0, dtype=dtype, engine=engine).fit(X) for engine in ("cpu", "numpy")

@@ -28,8 +28,10 @@ sparse = pytest.importorskip("sparse")
 import gwntf.estimators.base as base  # noqa: E402
 from gwntf.data.dask.blocks import OnDask  # noqa: E402
 from gwntf.data.dask.tasks import Tasks, assign_workers  # noqa: E402
+from gwntf.losses import transport as transport_loss  # noqa: E402
 from gwntf.solver import steps  # noqa: E402
 from tests.backends import needs_torch  # noqa: E402
+from tests.schemes import plain  # noqa: E402
 
 SHAPE = (23, 6, 5)
 GRID = [None, "grid", "grid"]
@@ -115,17 +117,17 @@ def as_dask(X):
 
 CASES = {
     "every mode and a graph": (
-        GWNTF(3, costs=ALL_MODES, transport=TransportOptions(inner_iter=2), graph_reg=5, **FEW),
+        GWNTF(3, costs=ALL_MODES, transport=TransportOptions(7), graph_reg=5, **FEW),
         samples(),
     ),
     "without the samples": (
-        GWNTF(3, costs=GRID, transport=TransportOptions(update="multiplicative"), graph_reg=5, **FEW),
+        plain(GWNTF(3, costs=GRID, graph_reg=5, **FEW), "multiplicative"),
         samples(),
     ),
     "the samples alone": (GWNTF(3, costs=["cosine", None, None], graph_reg=0, **FEW), samples()),
     "scalings that adapt": (GWNTF(3, transport=TransportOptions("auto"), costs=GRID, **FEW), samples()),
     "cold scalings": (
-        GWNTF(3, transport=TransportOptions(warm_start_memory=0), costs=GRID, graph_reg=5, **FEW),
+        GWNTF(3, transport=TransportOptions(max_memory=0), costs=GRID, graph_reg=5, **FEW),
         samples(),
     ),
     "exact data marginal": (GWNTF(3, reg_m=(np.inf, 1.0), reg=0.05, graph_reg=0, **FEW), samples()),
@@ -249,7 +251,7 @@ class Kill:
 @pytest.mark.parametrize(
     ("model", "every"),
     [
-        (GWNTF(3, transport=TransportOptions(inner_iter=2), graph_reg=5, **FEW), 2),
+        (GWNTF(3, transport=TransportOptions(7), graph_reg=5, **FEW), 2),
         (GWNTF(3, costs=GRID, graph_reg=5, **FEW), 20),
         (GNCP(3, **FEW), 20),
     ],
@@ -277,21 +279,29 @@ def test_the_only_worker_may_be_lost():
         assert_equal_fits(found, wanted)
 
 
+def passes_of(client, model, X):
+    """Number of passes over a block in a fit on a cluster."""
+    with distributed.get_task_stream(client) as stream:
+        model.fit(as_dask(X))
+    return sum("gwntf-visit" in str(task["key"]) for task in stream.data)
+
+
 @pytest.mark.parametrize(
     ("every", "graph_reg", "most"),
-    [(20, 0, 8), (3, 5, 4)],
+    [(20, 0, 8), (3, 5, 2)],
     ids=["steps of the lost block", "steps since the last detachment"],
 )
 def test_lost_worker_costs(every, graph_reg, most, current, monkeypatch):
-    """Ten passes over two blocks; the worker is killed after the eighth, history was detached after the seventh."""
+    """Nine iterations on two blocks; the worker is killed after the seventh, history was detached after the sixth."""
     monkeypatch.setattr(steps, "DETACH_EVERY", every)
+    start = [np.random.default_rng(0).random((size, 3)) for size in samples().shape]
+    model = GWNTF(3, costs=GRID, graph_reg=graph_reg, max_iter=9, tol=0, init=start)
+    usual = passes_of(current, model, samples())
     kill = Kill(current, 7)
-    model = GWNTF(3, costs=GRID, graph_reg=graph_reg, max_iter=9, tol=0, callbacks=[kill])
-    with distributed.get_task_stream(current) as stream:
-        model.fit(as_dask(samples()))
+    found = passes_of(current, model.set_params(callbacks=[kill]), samples())
     assert kill.killed is not None
-    evaluations = sum("gwntf-visit" in str(task["key"]) for task in stream.data)
-    assert 20 < evaluations <= 20 + most + 2  # two may have been under way
+    of_an_iteration = usual / 9 / 2
+    assert usual < found <= usual + 2 * most * of_an_iteration
 
 
 def left_on(client):
@@ -424,7 +434,7 @@ def _counted(calls):
 
 
 def test_only_small_messages_are_sent(current, monkeypatch):
-    """An iteration sends no data; the size of what it sends is that of the page on scaling."""
+    """An update of all factors sends no data; the size of what it sends is that of the page on scaling."""
     shape, rank, itemsize = (300, 20, 20), 3, 8
     chain = csr_array(np.eye(300, k=1) + np.eye(300, k=-1))
     brought, sent = [], []
@@ -448,8 +458,9 @@ def test_only_small_messages_are_sent(current, monkeypatch):
 
     model = GWNTF(rank, costs=GRID, graph=chain, graph_reg=5, max_iter=6, tol=0, callbacks=[watch])
     model.fit(da.from_array(samples(shape), chunks=(150, -1, -1)))
-    here = sum(brought[counts[0] : counts[-1]]) / 5
-    between = (sent[-1] - sent[0]) / 5
+    updates = 5 * transport_loss._INNER_STEPS
+    here = sum(brought[counts[0] : counts[-1]]) / updates
+    between = (sent[-1] - sent[0]) / updates
     others = 400 * rank * itemsize
     assert others < here < others + 2000
     halo = 2 * rank * itemsize
@@ -481,8 +492,7 @@ def test_every_worker_works(current):
     with distributed.get_task_stream(current) as stream:
         model.fit(X)
     done = [task["worker"] for task in stream.data if "gwntf-visit" in str(task["key"])]
-    assert len(done) == 18
-    assert min(done.count(worker) for worker in current.nthreads()) >= 6
+    assert min(done.count(worker) for worker in current.nthreads()) >= len(done) / 3
 
 
 REFUSED = [

@@ -205,9 +205,8 @@ REMOVED = (
 
 OWNED = {
     "n_neighbors": ("KNNGraph",),
-    "inner_iter": ("TransportOptions",),
     "kernel_tol": ("TransportOptions",),
-    "warm_start_memory": ("TransportOptions",),
+    "max_memory": ("TransportOptions",),
     "reg_m_data": DISTANCES,
     "reg_m_model": DISTANCES,
 }
@@ -250,7 +249,7 @@ def test_a_name_that_was_removed_is_found():
     assert stale("Use `graph_weight`, and `graph_metric_` afterwards.") == ["graph_weight"]
     assert stale("`kernel_tol` of `TransportOptions`") == []
     assert stale("`TransportOptions(kernel_tol=0)`, or `kernel_tol=0`") == ["kernel_tol=0"]
-    assert stale("`TransportOptions`\n\n## More\n\n`inner_iter`") == ["inner_iter under '## More'"]
+    assert stale("`TransportOptions`\n\n## More\n\n`kernel_tol`") == ["kernel_tol under '## More'"]
     assert stale("`graph__n_neighbors` of `GWNTF`") == []
     assert stale('A page\n\n<!-- begin x -->\nextend_graph\n<!-- end x -->\n\n`engine="dask"`') == ['engine="dask']
 

@@ -32,6 +32,7 @@ from gwntf import (
 )
 from gwntf.data import khatri_rao, reconstruct
 from gwntf.datasets import load_digits_tensor
+from tests.schemes import literal_new_samples
 
 DIFFERS = "fit_transform returns the embedding of the fit, graph included; transform treats X as new samples"
 EXPECTED_FAILURES = {
@@ -45,9 +46,7 @@ EXPECTED_FAILURES = {
 @parametrize_with_checks(
     [
         GWNTF(),
-        GWNTF(
-            3, missing="ignore", transport=TransportOptions(update="multiplicative"), init="nndsvd", costs=(None, None)
-        ),
+        GWNTF(3, missing="ignore", init="nndsvd", costs=(None, None)),
         NMF(),
         GNMF(),
         SDNMF(),
@@ -222,8 +221,9 @@ def test_precision_is_kept_or_chosen(dtype, digits):
 def test_float32_and_float64_agree(digits):
     X = digits[0][:100]
     single, double = small(dtype="float32").fit(X), small(dtype="float64").fit(X)
-    np.testing.assert_allclose(single.embedding_, double.embedding_, atol=1e-3)
-    np.testing.assert_allclose(single.objective_curve_, double.objective_curve_, rtol=1e-4)
+    apart = np.linalg.norm(single.embedding_ - double.embedding_) / np.linalg.norm(double.embedding_)
+    assert apart < 1e-2
+    np.testing.assert_allclose(single.objective_curve_, double.objective_curve_, rtol=1e-3)
 
 
 def test_ready_graph_and_its_weight(digits):
@@ -355,19 +355,22 @@ def test_transform_says_when_it_has_not_settled(digits):
 
 
 def test_new_samples_stop_by_the_rule_of_the_objective(rng):
-    """Literal KL steps for one sample, ended where F falls by at most tol * max(|F|, sum(x))."""
+    """Literal extrapolated KL steps for one sample; the result is within tol * max(|F|, sum(x)) of the optimum."""
     X = rng.random((30, 6))
     model = small(n_components=3, costs=(None, None), graph_reg=0, sample_norm=None).fit(X)
-    model.set_params(max_iter=500, tol=1e-3)
     x, H = X[0], model.components_.T
-    z, last = np.full(3, x.sum() / 3), np.inf
-    while True:
+
+    def step(z):
         y = H @ z
-        value = (x * np.log(x / y) - x + y).sum()
-        if last - value <= 1e-3 * max(abs(value), x.sum()):
-            break
-        z, last = z * (H.T @ (x / y)), value
-    np.testing.assert_allclose(model.transform(X[:1])[0], z, rtol=1e-9)
+        return z * (H.T @ (x / y)), (x * np.log(x / y) - x + y).sum()
+
+    start = np.full(3, x.sum() / 3)
+    found = model.set_params(max_iter=7, tol=0).transform(X[:1])[0]
+    np.testing.assert_allclose(found, literal_new_samples(step, start, 7), rtol=1e-9)
+    for tol in (1e-2, 1e-4, 1e-6):
+        found = model.set_params(max_iter=5000, tol=tol).transform(X[:1])[0]
+        best = step(literal_new_samples(step, start, 5000))[1]
+        assert step(found)[1] - best <= tol * max(abs(best), x.sum())
 
 
 def test_l1_and_no_normalisation(digits):

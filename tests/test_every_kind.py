@@ -12,6 +12,7 @@ from gwntf.losses import Entrywise, Penalties, Penalty
 from gwntf.solver import Problem, Stopping
 from tests.backends import needs_torch
 from tests.problems import solve
+from tests.schemes import plain
 
 sparse = pytest.importorskip("sparse")
 da = pytest.importorskip("dask.array")
@@ -47,11 +48,9 @@ class CauchyNMF(NMF):
 
 LOSSES = {
     "transport of every mode, a graph": GWNTF(3, costs=["cosine", "grid", "grid"], graph_reg=1.0, **FEW),
-    "transport without the samples": GWNTF(
-        3, costs=GRID, graph_reg=2.0, transport=TransportOptions(inner_iter=2), **FEW
-    ),
+    "transport without the samples": GWNTF(3, costs=GRID, graph_reg=2.0, transport=TransportOptions(7), **FEW),
     "transport of the samples alone": GWNTF(3, costs=["cosine", None, None], graph_reg=0, **FEW),
-    "adaptive scalings": GWNTF(3, transport=TransportOptions("auto", update="multiplicative"), **FEW),
+    "adaptive scalings": plain(GWNTF(3, **FEW), "multiplicative"),
     "transport over all entries": SDNMF(3, **FEW),
     "KL": GWNTF(3, costs=[None] * 3, graph_reg=1.0, **FEW),
     "least squares": NCP(3, init="nndsvd", **FEW),
@@ -62,11 +61,9 @@ LOSSES = {
     "transport of every mode, penalties": GWNTF(
         3, costs=["cosine", "grid", "grid"], graph_reg=1.0, alpha=(0.5, 0.05), l1_ratio=0.3, **FEW
     ),
-    "multiplicative, penalties": GWNTF(
-        3, alpha=0.05, l1_ratio=0.3, transport=TransportOptions(update="multiplicative", inner_iter=2), **FEW
-    ),
+    "multiplicative, penalties": plain(GWNTF(3, alpha=0.05, l1_ratio=0.3, **FEW), "multiplicative", 2),
     "KL, penalties": GWNTF(3, costs=[None] * 3, alpha=(0.5, 0.05), l1_ratio=0.3, **FEW),
-    "least squares, a graph, penalties": GNCP(3, alpha=0.02, l1_ratio=0.3, **FEW),
+    "least squares, a graph, penalties": GNCP(3, alpha=0.002, l1_ratio=0.3, **FEW),
     "custom, penalties": Cauchy(3, alpha=0.02, l1_ratio=0.3, **FEW),
 }
 

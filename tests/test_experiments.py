@@ -173,7 +173,7 @@ def test_every_setting_has_a_file_of_its_own(table):
         Run("digits", replace(table.methods[1], params={"graph": {"n_neighbors": 6}}), 2, (1,), 0).key,
     }
     assert len(keys) == 11
-    spelled = replace(method, params={**method.params, "transport": {"max_iter": 10}})  # the default
+    spelled = replace(method, params={**method.params, "transport": {"max_iter": "auto"}})  # the default
     assert Run("digits", spelled, 2, (1,), 0).key == Run("digits", method, 2, (1,), 0).key
 
 
@@ -290,8 +290,8 @@ def test_command_writes_json_markdown_and_html(table, tmp_path, few_digits, caps
             "method GNMF: params.*n_neighbors: got 0",
         ),
         (
-            "dataset = 'digits'\n[[method]]\nname = 'SDNMF'\nparams = { transport = { update = 'paper' } }",
-            "method SDNMF: params.*transport.update: got 'paper'",
+            "dataset = 'digits'\n[[method]]\nname = 'SDNMF'\nparams = { transport = { tol = -1 } }",
+            "method SDNMF: params.*transport.tol: got -1",
         ),
         (
             "dataset = 'digits'\n[[method]]\nname = 'GNMF'\nparams = { graph = [[0, 1], [1, 0]] }",
@@ -400,7 +400,8 @@ def test_the_row_of_the_clusterer_gives_its_labels(tmp_path, few_digits):
     X, y = runs_module.load_digits_tensor()
     clusterer = TensorClustering(10, dtype="float32", random_state=0).fit(X)
     assert result.scores == clustering_scores(y, clusterer.labels_)
-    assert result.objective == pytest.approx(clusterer.model_.objective_, rel=1e-5)  # graphs in float64 and float32
+    # Graphs in float64 and float32: F may pass the threshold of the adaptive scalings one iteration sooner or later
+    assert result.objective == pytest.approx(clusterer.model_.objective_, rel=1e-2)
 
 
 def test_a_method_may_have_no_graph(tmp_path, few_digits):

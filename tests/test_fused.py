@@ -11,7 +11,7 @@ from gwntf.core import Relaxation
 from gwntf.data import as_data
 from gwntf.estimators import context
 from gwntf.geometry import build_kernel
-from gwntf.losses import LeastSquares, Penalties, Penalty, transport_loss
+from gwntf.losses import LeastSquares, Penalties, Penalty, Plain, transport_loss
 from gwntf.solver import Problem, Stopping
 from gwntf.transport import TransportLimits, scale
 from tests.backends import REFERENCE, transport_tensor
@@ -212,10 +212,15 @@ def assert_fits_equal(model, X):
     np.testing.assert_allclose(found.objective_curve_, curve, rtol=1e-4, atol=1e-4 * abs(curve).max())
 
 
+def start_of(rng, X, rank=3):
+    """Given factors, from which a fit starts without a fit of an easier loss."""
+    return [rng.random((size, rank)) + 0.1 for size in X.shape]
+
+
 def test_recorded_fits_equal_the_reference(interpreted, rng):
     X = rng.random((12, 6, 5)) + 0.01
-    model = GWNTF(3, costs=(None, "grid", "grid"), graph_reg=2.0, max_iter=3, tol=0, random_state=0)
-    model.set_params(transport=TransportOptions(inner_iter=3))
+    model = GWNTF(3, costs=(None, "grid", "grid"), graph_reg=2.0, max_iter=3, tol=0, init=start_of(rng, X))
+    model.set_params(transport=TransportOptions(7))
     assert_fits_equal(model, X)
     assert interpreted.replayed == 3
 
@@ -225,7 +230,7 @@ def test_recorded_fits_transport_long_modes_without_looking(interpreted, rng):
     X[5] = 0
     costs = ("cosine", None, "grid")
     model = GWNTF(
-        3, costs=costs, graph_reg=1.0, max_iter=3, tol=0, random_state=1, transport=TransportOptions(3, tol=0)
+        3, costs=costs, graph_reg=1.0, max_iter=3, tol=0, init=start_of(rng, X), transport=TransportOptions(3, tol=0)
     )
     assert_fits_equal(model, X)
     assert interpreted.replayed == 3
@@ -233,7 +238,8 @@ def test_recorded_fits_transport_long_modes_without_looking(interpreted, rng):
 
 def test_fibers_that_nobody_looked_at_bring_the_plain_step_back(interpreted, rng):
     X = rng.random((6, 16, 2)) * (rng.random((6, 16, 2)) > 0.5) + 1e-6
-    assert_fits_equal(GWNTF(2, costs=(None, "grid", None), reg=5e-4, graph_reg=0, max_iter=3, tol=0, random_state=0), X)
+    options = {"graph_reg": 0, "max_iter": 3, "tol": 0, "init": start_of(rng, X, 2)}
+    assert_fits_equal(GWNTF(2, costs=(None, "grid", None), reg=5e-4, **options), X)
     assert interpreted.replayed == 1
 
 
@@ -258,7 +264,7 @@ def test_steps_against_penalties_are_recorded_too(update, rng):
     penalties = Penalties(Penalty(0.3, 0.7), Penalty(0.2, 2.0))
     loss = LeastSquares()
     if update != "least squares":
-        loss = transport_loss((None,) * 3, Relaxation(0.1, 1.0, 1.0), TransportLimits(5, 0.0), update=update)
+        loss = transport_loss((None,) * 3, Relaxation(0.1, 1.0, 1.0), TransportLimits(5, 0.0), plain=Plain(update))
     found, backend = [], Interpreted()
     for place in (REFERENCE, backend):
         problem = Problem(as_data(X, place), loss, penalties=penalties)

@@ -12,6 +12,7 @@ from gwntf import GWNTF
 from gwntf.core import Relaxation
 from gwntf.data import DataTensor
 from gwntf.geometry import SeparableCost
+from gwntf.losses import Plain
 from gwntf.transport import TransportLimits
 from tests import oracles
 from tests.problems import fit, random_problem, with_loss
@@ -36,7 +37,7 @@ def test_permuting_the_other_modes_permutes_the_factors(order):
 def test_matrix_case_equals_a_literal_wasserstein_nmf():
     """One cold transport per iteration on both sides, so that warm starts play no part."""
     problem, factors = random_problem((5, 4), rank=2, seed=6, graph_reg=0.7)
-    result = fit(problem, factors, limits=TransportLimits(400, 0.0), max_iter=6)
+    result = fit(problem, factors, limits=TransportLimits(400, 0.0), max_iter=6, plain=Plain())
     scaled = [factors[0] * factors[1].sum(axis=0), factors[1] / factors[1].sum(axis=0)]
     W, H = oracles.wasserstein_nmf(
         problem.X,
@@ -85,7 +86,7 @@ def test_all_modes_untransported_is_kl_factorization():
     """Against textbook KL-NMF multiplicative updates, made simultaneous and normalised by hand."""
     problem, (W, H) = random_problem((6, 5), modes=(), graph=False, seed=2)
     X = problem.X
-    result = fit(problem, [W, H], max_iter=12)
+    result = fit(problem, [W, H], max_iter=12, plain=Plain())
     W, H = W * H.sum(axis=0), H / H.sum(axis=0)
     for _ in range(12):
         ratio = X / (W @ H.T)

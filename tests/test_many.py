@@ -43,7 +43,7 @@ def test_many_fits_share_the_steps_that_the_first_one_recorded(costs, digits, mo
     monkeypatch.setattr(backend, "recorded", lambda _, step, *__: recorded.append(step) or step)
     model = GWNTF(3, costs=costs, graph_reg=2.0, max_iter=3, tol=0, engine="torch", transport=TransportOptions(4))
     found = fit_many(model, digits, range(3))
-    assert len(recorded) == 1
+    assert len(recorded) == (1 if costs[1] is None else 2)  # with the fit of KL that improves the starts
     for seed, fitted in enumerate(found):
         alone = model.set_params(random_state=seed).fit(digits)
         np.testing.assert_array_equal(fitted.embedding_, alone.embedding_)

@@ -16,6 +16,7 @@ from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, TransportOptions
 from gwntf.data import reconstruct
 from gwntf.geometry import SeparableCost
 from tests.problems import random_graph
+from tests.schemes import plain
 
 METHODS = [NMF, GNMF, SDNMF, NCP, GNCP, GWNTF, SWIFT]
 RUN = {"tol": 0, "sample_norm": None}
@@ -42,7 +43,7 @@ def start(shape, rank, rng, X):
 def test_nmf_follows_the_classic_updates(rng):
     X = rng.random((8, 6))
     W, H = start((8, 6), 3, rng, X)
-    model = NMF(3, init=[W, H], max_iter=7, **RUN).fit(X)
+    model = plain(NMF(3, init=[W, H], max_iter=7, **RUN)).fit(X)
     for _ in range(7):
         H = H * (X.T @ W) / (H @ W.T @ W)
         W = W * (X @ H) / (W @ H.T @ H)
@@ -68,7 +69,7 @@ def test_nmf_ends_where_scikit_learn_ends(rng):
 def test_gnmf_follows_its_authors_updates(rng):
     X, graph = rng.random((8, 6)), random_graph(8, rng)
     W, H = start((8, 6), 3, rng, X)
-    model = GNMF(3, init=[W, H], graph=graph, graph_reg=0.7, max_iter=7, **RUN).fit(X)
+    model = plain(GNMF(3, init=[W, H], graph=graph, graph_reg=0.7, max_iter=7, **RUN)).fit(X)
     degree = graph.sum(axis=1, keepdims=True)
     for _ in range(7):
         H = H * (X.T @ W) / (H @ W.T @ W)
@@ -81,7 +82,7 @@ def test_ncp_follows_the_classic_updates(rng):
     """Literal steps in TensorLy's algebra."""
     X = rng.random((7, 5, 4))
     factors = start(X.shape, 3, rng, X)
-    model = NCP(3, init=factors, max_iter=5, **RUN).fit(X)
+    model = plain(NCP(3, init=factors, max_iter=5, **RUN)).fit(X)
     literal = [factor.copy() for factor in factors]
     for _ in range(5):
         for mode in (1, 2, 0):
@@ -211,7 +212,7 @@ def test_a_zero_row_of_the_start_stays_zero(rng):
     X = 50 * rng.random((8, 6))
     W, H = rng.random((8, 3)), rng.random((6, 3))
     W[4] = 0
-    model = NMF(3, init=[W, H], max_iter=20, **RUN).fit(X)
+    model = plain(NMF(3, init=[W, H], max_iter=20, **RUN)).fit(X)
     assert model.n_iter_ == 20
     np.testing.assert_array_equal(model.embedding_[4], 0)
 

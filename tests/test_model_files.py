@@ -112,7 +112,7 @@ def test_every_fitted_attribute_is_written_or_can_be_had_from_others():
     clusterer = TensorClustering(3, max_iter=2, engine="numpy", random_state=0).fit(data((30, 4, 5)))
     model = clusterer.model_
     kept = {name for name in vars(model) if name not in model.get_params()}
-    assert kept - {*FITTED_FIELDS, *OPTIONAL_FIELDS} == {"_clusters", "_start_labels"}
+    assert kept - {*FITTED_FIELDS, *OPTIONAL_FIELDS} == {"_clusters", "_plain", "_start_labels"}
 
 
 def test_saving_twice_writes_the_same_bytes(tmp_path):

@@ -36,7 +36,9 @@ from gwntf.core import (
     SamplesLastWarning,
     UnevenSamplesWarning,
 )
+from gwntf.data import as_data
 from gwntf.datasets import load_digits_tensor
+from tests.schemes import remaining_of, steps_of_new_samples
 
 X = np.random.default_rng(0).random((20, 5, 4))
 ALL = (GWNTF, NMF, GNMF, SDNMF, NCP, GNCP, SWIFT)
@@ -77,13 +79,10 @@ def test_a_search_over_many_fits_warns_once():
 
 
 def test_new_samples_warn_where_many_are_far_from_converged_and_not_for_a_last_digit():
-    model = NCP(3, max_iter=300, random_state=0).fit(X)
-    falls = []  # of F in the last step, per sample of a sum of squares of one half
-    for steps in (19, 20):
-        Z = model.set_params(max_iter=steps, tol=0).transform(X)
-        apart = (X.reshape(20, -1) - Z @ model.components_) / np.linalg.norm(X.reshape(20, -1), axis=1, keepdims=True)
-        falls.append(0.5 * (apart**2).sum(axis=1))
-    third = np.sort((falls[0] - falls[1]) / 0.5)[-3]  # a tenth of the samples fall by more
+    model = GWNTF(3, costs=(None, None, None), graph_reg=0, max_iter=300, random_state=0).fit(X)
+    data, components = as_data(X).normalised("l2")[0], model.factors_[1:]
+    going = steps_of_new_samples(data, model._loss_of_new_samples(), components, 21)[-1]
+    third = np.sort(remaining_of(going) / np.maximum(going.curve[-1], going.size))[-3]  # a tenth of them have more
     for tol, count in [(third / 10 * 1.01, 0), (third / 10 * 0.99, 1)]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

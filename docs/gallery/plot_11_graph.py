@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import normalize
 
-from gwntf import GWNTF, TransportOptions
+from gwntf import GWNTF
 from gwntf.datasets import load_digits_tensor
 from gwntf.evaluation import clustering_accuracy
 from gwntf.plots import flatten_embedding, plot_embedding
@@ -24,7 +24,6 @@ for ax, weight in zip(axes, (0, 0.1, 1e4), strict=True):
         20,
         costs=(None, "grid", "grid"),
         graph_reg=weight,
-        transport=TransportOptions(inner_iter=10),
         max_iter=60,
         tol=0,
         random_state=0,

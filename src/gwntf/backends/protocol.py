@@ -25,19 +25,19 @@ class StackTask(NamedTuple):
     check_every: int
 
 
+class FusedSweeps(NamedTuple):
+    """Compiled versions of the functions of `losses.sweeps`, which write to factors stored component by component."""
+
+    rows: Callable[[Array, Array, Array, Array, int], None]  # (columns, linear, gram, curvature of every row, count)
+    unit_columns: Callable[[Array, Array, Array, int], None]  # (columns, linear, gram, count)
+
+
 StackTransport: TypeAlias = Callable[[tuple[Array, ...], StackTask], tuple[Array, Array | None]]
 """A compiled transport of every fiber along the middle axis of stacks (before, length, after).
 
 It transports X to Y for stacks (X, Y, log U, marginal), writes to the last two, and returns the three terms of W for
 every fiber, (3, columns) in float64, and which fibers are accurate. Nothing is written for the others. In a recorded
 function, where the host cannot read this, the second result is None and the terms of inaccurate fibers are NaN.
-"""
-
-RowStep: TypeAlias = Callable[[Array, Array, Array | None, Array], tuple[Array, Array, Any]]
-"""An update of some rows of A(1) under the least-squares loss, for a fixed A(-1), in one pass over the data.
-
-From (x, a, attraction, denominator) it computes the new rows a' = a (x A(-1) + attraction) / denominator, and returns
-them, x' times them, and <new rows, x A(-1)> in float64.
 """
 
 
@@ -56,7 +56,13 @@ class Backend(ABC):
     block_entries: int  # preferred number of entries of a tile of samples; see `data.partition`
 
     fused_kl: Callable[[Array, Array], tuple[Array, Array]] | None = None
-    """`transport.ratio_and_kl` of rows in one compiled pass; None if not available."""
+    """`transport.ratio_and_kl` of rows in one compiled pass; None if not available.
+
+    The ratio may be overwritten by the next call in this thread.
+    """
+
+    fused_sweeps: FusedSweeps | None = None
+    """The sweeps of the least-squares loss; None if they are not compiled."""
 
     @property
     @abstractmethod
@@ -97,12 +103,13 @@ class Backend(ABC):
         `form` returns the kernel for compiled code; it is not called if nothing is compiled.
         """
 
-    def row_step(self, other: Array) -> RowStep | None:  # noqa: B027
-        """Return a compiled update for a fixed A(-1), or None where matrix products are as fast."""
-
     @abstractmethod
     def zeros(self, shape: Sequence[int], like: Array) -> Array:
         """Return zeros with the dtype and device of an array."""
+
+    def product(self, a: Array, b: Array) -> Array:
+        """Return a @ b; the result may be overwritten by the next call in this thread."""
+        return a @ b
 
     @abstractmethod
     def sum_by(self, rows: Array, index: Array, size: int, weights: Array | None = None) -> Array:

@@ -35,7 +35,6 @@ _NESTED = {
     "neighbors": ("graph", "n_neighbors"),
     "graph_metric": ("graph", "metric"),
     "graph_weight": ("graph", "weight"),
-    "inner_iter": ("transport", "inner_iter"),
 }
 """Options that are parameters of a `KNNGraph` or of `TransportOptions`."""
 

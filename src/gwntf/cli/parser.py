@@ -301,7 +301,6 @@ def factorization_options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
     add = parser.add_argument_group("factorization").add_argument
     add("--reg", type=nonnegative, metavar="E", help="weight of the entropy")
-    add("--inner-iter", type=at_least(1), metavar="N", help="steps of the sample factor for each transport")
     add("--tol", type=nonnegative, metavar="T", help="relative decrease of the objective at which the fit stops")
     add("--n-init", type=at_least(1), metavar="N", help="number of random starts; the best one is kept")
     add("--init", choices=["random", "nndsvd", "graph"], help="initial factors")

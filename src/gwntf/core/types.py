@@ -65,7 +65,7 @@ class Status(Enum):
     --------
     >>> from gwntf import Status
     >>> Status("converged").message
-    'The objective changed by less than `tol`.'
+    'The predicted remaining decrease of the objective is at most `tol`.'
     """
 
     CONVERGED = "converged"
@@ -81,15 +81,14 @@ class Status(Enum):
 
 
 _MESSAGES = {
-    Status.CONVERGED: "The objective changed by less than `tol`.",
+    Status.CONVERGED: "The predicted remaining decrease of the objective is at most `tol`.",
     Status.MAX_ITER: "The fit stopped after `max_iter` iterations; the objective may still be decreasing.",
     Status.ROSE: (
-        "The objective increased. With update='mm' the transport problems were not solved accurately enough: raise "
-        "`max_iter` of `TransportOptions`. Other update rules do not guarantee a decrease: use update='mm'."
+        "The objective increased, because the transport problems were not solved accurately enough: raise `max_iter` "
+        "of `TransportOptions`."
     ),
     Status.DIVERGED: (
-        "The factors overflowed, and the last finite ones were kept: use update='mm', a smaller `graph_reg`, or "
-        "dtype='float64'."
+        "The factors overflowed, and the last finite ones were kept: use a smaller `graph_reg`, or dtype='float64'."
     ),
     Status.STOPPED: "The fit was stopped by a callback, or after one batch of `partial_fit`.",
 }

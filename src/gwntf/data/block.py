@@ -72,6 +72,10 @@ CompareTile: TypeAlias = Callable[[Tile], TileResult]
 """Compares a tile of the data with the model."""
 
 
+RowUpdate: TypeAlias = Callable[[slice, Array], Array]
+"""Returns the new rows of A(1) of some samples, given the samples and their rows of X_(1) A(-1)."""
+
+
 class SweepResult(NamedTuple):
     """Result of comparing a block with the model."""
 
@@ -130,6 +134,12 @@ class Block(Protocol):
 
     def select(self, samples: slice) -> Self:
         """Return some of the samples."""
+
+    def take(self, samples: Array) -> Self:
+        """Return samples given by their indices, in ascending order."""
+
+    def taken_state(self, state: Any, samples: Array) -> Any:
+        """Return the part of a state of the loss, or of a tuple of arrays by sample, that belongs to `take`."""
 
     def batches(self, entries: int) -> Iterator[slice]:
         """Split the samples into batches whose processing takes memory for about that many entries."""
@@ -216,10 +226,8 @@ class Block(Protocol):
     def sum_products(self, a: Array, rest: Sequence[Array], mode: int) -> Products:
         """Return the products over the samples of X itself, at least for the given mode."""
 
-    def ratio_step(
-        self, a: Array, rest: Sequence[Array], attraction: Array | None, denominator: Array
-    ) -> tuple[Array, Products, Array]:
-        """Update rows of A(1) to a (X_(1) A(-1) + attraction) / denominator.
+    def row_step(self, rest: Sequence[Array], update: RowUpdate) -> tuple[Array, Products, Array]:
+        """Update rows of A(1), which are independent given X_(1) A(-1).
 
         Returns the new rows, their products over the samples for the mode after the samples, and
         <new rows, X_(1) A(-1)> in float64. Dense data are read once.

@@ -36,11 +36,15 @@ class BlockState(NamedTuple):
     # State of the loss, such as warm starts, with a method `on(backend)` that returns a copy on a backend. A pass in
     # this process may update it in place.
     state: Any = None
+    # What the acceleration keeps of earlier rows: an array whose last but one axis is that of the rows, or None
+    past: Any = None
+    step: Any = None  # (n, R) array: part of the next step of the acceleration, or None
 
     def on(self, backend: Backend) -> BlockState:
         """Return the same state on a backend; the state of the loss is copied."""
-        own = None if self.own is None else backend.asarray(self.own)
-        return BlockState(backend.asarray(self.rows), own, None if self.state is None else self.state.on(backend))
+        own, past, step = (None if part is None else backend.asarray(part) for part in (self.own, self.past, self.step))
+        state = None if self.state is None else self.state.on(backend)
+        return BlockState(backend.asarray(self.rows), own, state, past, step)
 
 
 class Blocks(ABC):
@@ -51,6 +55,7 @@ class Blocks(ABC):
     recordable: bool = False  # Whether a pass may be recorded and replayed, because all data are on the device
     sparse: bool = False  # Whether blocks store only nonzero entries
     dense_block: DenseBlock | None = None  # The block, if all samples are one dense block in memory
+    in_place: bool = False  # Whether functions may update arrays of states in place, because they run in this process
     in_memory: bool = False  # Whether all samples are one block, dense or sparse, in the memory of this process
 
     # --- before a fit ---
@@ -131,6 +136,8 @@ class Blocks(ABC):
 
 class LocalBlocks(Blocks):
     """Blocks that are processed in this process."""
+
+    in_place = True
 
     def run(
         self, function: Callable[..., Any], rest: Sequence[Array], *parts: PerBlock, **options: Any

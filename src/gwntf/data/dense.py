@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ import numpy as np
 from gwntf.backends import Backend, get_backend
 from gwntf.core import Array, FloatArray
 from gwntf.data.algebra import KruskalRows, khatri_rao, unfold
-from gwntf.data.block import CompareTile, Products, Sums, SweepResult, Tile
+from gwntf.data.block import CompareTile, Products, RowUpdate, Sums, SweepResult, Tile
 from gwntf.data.checks import Summary
 from gwntf.data.columns import DenseColumns
 from gwntf.data.partition import even_tiles, pieces, sample_tiles
@@ -100,6 +100,14 @@ class DenseBlock:
 
     def select(self, samples: slice) -> DenseBlock:
         return self._of_both(lambda array: array[samples])
+
+    def take(self, samples: Array) -> DenseBlock:
+        return self._of_both(lambda array: array[samples])
+
+    def taken_state(self, state: Any, samples: Array) -> Any:
+        if state is None or isinstance(state, tuple):
+            return state and tuple(part[samples] for part in state)
+        return state.taken(lambda _: samples)
 
     def batches(self, entries: int) -> Iterator[slice]:
         return pieces(self.shape[0], max(1, entries // max(1, math.prod(self.shape[1:]))))
@@ -233,13 +241,13 @@ class DenseBlock:
             x, part = self.values[tile], a[tile]
             mask = None if self.observed is None else self.observed[tile]
             with backend.quiet():
-                y = (part @ other.T).reshape(*x.shape)
+                y = backend.product(part, other.T).reshape(*x.shape)
                 result = compare(Tile(tile.start, x, y, mask, axes, backend))
             flat = [array.reshape(x.shape[0], -1) for array in result.arrays]
             found = (
                 result.costs,
                 [array @ other for array in flat] if rows else [],
-                [array.T @ part for array in flat] if sums else [],
+                [part.T @ array for array in flat] if sums else [],
             )
             if result.done is not None:
                 result.done()
@@ -249,7 +257,7 @@ class DenseBlock:
         return SweepResult(
             backend.xp.concat(costs, axis=1),
             [backend.xp.concat(parts) for parts in zip(*own, strict=True)],
-            [Sums({0: reduce(add, parts)}) for parts in zip(*totals, strict=True)],
+            [Sums({0: reduce(add, parts).T}) for parts in zip(*totals, strict=True)],
         )
 
     def row_product(self, rest: Sequence[Array]) -> Array:
@@ -260,31 +268,21 @@ class DenseBlock:
         parts = self.backend.map(lambda tile: self.rows[tile].T @ a[tile], self._even_tiles())
         return Sums({0: reduce(add, parts)})
 
-    def ratio_step(
-        self, a: Array, rest: Sequence[Array], attraction: Array | None, denominator: Array
-    ) -> tuple[Array, Products, Array]:
+    def row_step(self, rest: Sequence[Array], update: RowUpdate) -> tuple[Array, Products, Array]:
         backend, other = self.backend, khatri_rao(rest)
-        step = backend.row_step(other) or partial(_ratio_step, backend, other)
 
         def visit(tile: slice) -> tuple[Array, Array, Array]:
-            attracted = None if attraction is None else attraction[tile]
+            x = self.rows[tile]
             with backend.quiet():
-                return step(self.rows[tile], a[tile], attracted, denominator[tile])
+                product = x @ other
+                moved = update(tile, product)
+                return moved, x.T @ moved, backend.xp.sum(moved * product, dtype=backend.xp.float64)
 
         moved, sums, cross = zip(*backend.map(visit, self._even_tiles()), strict=True)
         return backend.xp.concat(moved), Sums({0: reduce(add, sums)}), reduce(add, cross)
 
     def fiber_count(self, mode: int) -> int:  # noqa: ARG002
         return self.shape[0]
-
-
-def _ratio_step(
-    backend: Backend, other: Array, x: Array, a: Array, attraction: Array | None, denominator: Array
-) -> tuple[Array, Array, Array]:
-    """`backends.protocol.RowStep` by matrix products."""
-    product = x @ other
-    moved = a * (product if attraction is None else product + attraction) / denominator
-    return moved, x.T @ moved, backend.xp.sum(moved * product, dtype=backend.xp.float64)
 
 
 def _norm(xp: Any, values: Array) -> float:

@@ -7,13 +7,17 @@ _FIBERS = 128
 
 
 def sample_tiles(shape: Sequence[int], entries: int) -> Iterator[slice]:
-    """Split the samples of an array of that shape into tiles of about that many entries.
+    """Split the samples of an array of that shape into equal tiles of at most about that many entries.
 
-    Each tile has at least about 128 fibers along every axis.
+    Each tile has at least about 128 fibers along every axis. Data of one tile are split into two if these have at least
+    an eighth of `entries`, so that two threads can share the work.
     """
     size = max(1, math.prod(shape[1:]))
     fewest = size // max(1, *shape[1:])
-    return pieces(shape[0], max(1, entries // size, _FIBERS // max(1, fewest)))
+    count = -(-shape[0] // max(1, entries // size, _FIBERS // max(1, fewest)))
+    if count == 1 and 4 * shape[0] * size >= entries and shape[0] * max(1, fewest) >= _FIBERS:
+        count = 2
+    return even_pieces(shape[0], count)
 
 
 def even_tiles(shape: Sequence[int], entries: int) -> Iterator[slice]:
@@ -29,7 +33,7 @@ def even_tiles(shape: Sequence[int], entries: int) -> Iterator[slice]:
 
 def even_pieces(size: int, count: int) -> Iterator[slice]:
     """Split 0, ..., size - 1 into at most `count` slices of about equal length."""
-    return pieces(size, max(1, -(-size // count)))
+    return pieces(size, max(1, -(-size // max(1, count))))
 
 
 def pieces(size: int, step: int) -> Iterator[slice]:

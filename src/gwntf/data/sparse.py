@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, issparse
 from gwntf.backends import Backend, get_backend
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.data.algebra import KruskalRows
-from gwntf.data.block import CompareTile, Products, Sums, SweepResult, Tile, mode_product
+from gwntf.data.block import CompareTile, Products, RowUpdate, Sums, SweepResult, Tile, mode_product
 from gwntf.data.checks import Summary, check_kind, check_shape
 from gwntf.data.dense import DenseBlock
 from gwntf.data.fibers import Coords, Fibers, changes, find_fibers
@@ -106,6 +106,19 @@ class SparseBlock:
         coords = self.coords[:, part].copy()
         coords[0] -= first
         return replace(self, coords=coords, values=self.values[part], shape=(last - first, *self.shape[1:]))
+
+    def take(self, samples: Array) -> SparseBlock:
+        wanted = self.backend.to_numpy(samples)
+        inside = np.isin(self.coords[0], wanted)
+        coords = self.coords[:, inside]
+        coords[0] = np.searchsorted(wanted, coords[0])
+        return replace(self, coords=coords, values=self.values[inside], shape=(len(wanted), *self.shape[1:]))
+
+    def taken_state(self, state: Any, samples: Array) -> Any:
+        if state is None or isinstance(state, tuple):
+            return state and tuple(part[samples] for part in state)
+        wanted, to_numpy, asarray = self.backend.to_numpy(samples), self.backend.to_numpy, self.backend.asarray
+        return state.taken(lambda mode: asarray(np.flatnonzero(np.isin(to_numpy(self.fibers(mode).coords[0]), wanted))))
 
     def batches(self, entries: int) -> Iterator[slice]:  # noqa: ARG002
         """Return all samples: processing takes memory only for their nonzero fibers."""
@@ -295,11 +308,9 @@ class SparseBlock:
     def sum_products(self, a: Array, rest: Sequence[Array], mode: int) -> Products:
         return Sums({mode: self.own_fibers.product([a, *rest], mode)})
 
-    def ratio_step(
-        self, a: Array, rest: Sequence[Array], attraction: Array | None, denominator: Array
-    ) -> tuple[Array, Products, Array]:
+    def row_step(self, rest: Sequence[Array], update: RowUpdate) -> tuple[Array, Products, Array]:
         xp, product = self.backend.xp, self.row_product(rest)
-        moved = a * (product if attraction is None else product + attraction) / denominator
+        moved = update(slice(0, self.shape[0]), product)
         return moved, self.sum_products(moved, rest, 1), xp.sum(moved * product, dtype=xp.float64)
 
     def fiber_count(self, mode: int) -> int:

@@ -26,7 +26,7 @@ from gwntf.estimators.notices import (
 )
 from gwntf.estimators.records import keeper_of
 from gwntf.estimators.sklearn_compat import unweighted
-from gwntf.losses import Loss
+from gwntf.losses import Loss, Plain
 from gwntf.solver import Checkpoint, Problem, Result, Stopping, following, solve_each
 
 
@@ -47,6 +47,9 @@ class Factorization(Fitted, NestedDefaults):
     dtype: str | None
     callbacks: Sequence[Any] | None
     random_state: Any
+
+    _plain: Plain | None = None
+    """The scheme of the papers, for their tables and for clustering; None is the scheme of the library."""
 
     _own_constraints: ClassVar[Mapping[str, Sequence[Any]]] = {}
     """Allowed types and values of parameters, by name, that override those of `CONSTRAINTS`."""
@@ -168,7 +171,7 @@ class Factorization(Fitted, NestedDefaults):
             check_unscaled(tensor.dtype, tensor.largest, float(sums.sum()), self._degrees)
             warn_uneven(sums)
         warn_samples_last((shape[0], *self._layout))
-        loss = self._loss(checked, tensor)
+        loss = self._loss(checked, tensor).with_plain(self._plain)
         self.graph_, graph_reg = self._build_graph(given, tensor)
         problem = Problem(tensor, loss, self.graph_, graph_reg, self._penalties(shape[0]))
         if self.graph_ is not None and graph_reg > 0:
@@ -182,7 +185,7 @@ class Factorization(Fitted, NestedDefaults):
         self.objective_, self.objective_curve_ = result.objective, result.objective_curve
         self.objective_terms_ = result.terms
         self.n_iter_, self.status_ = result.n_iter, result.status
-        warn_status(self.status_, self.objective_curve_, self.tol)
+        warn_status(self.status_, result, self.tol)
         warn_empty_components([tensor.backend.to_numpy(factor) for factor in result.factors])
 
     def _set_factors(self, factors: Sequence[Array], tensor: DataTensor, scale: Array, X: Any) -> None:
@@ -327,6 +330,6 @@ def fit_many(estimator: Model, X: Any, random_states: Sequence[Any]) -> list[Mod
         raise InputError("random_states", "an empty sequence", "at least one random state")
     for model in models:
         model.callbacks = estimator.callbacks  # not cloned: the same objects follow all fits
-        model._clusters = getattr(estimator, "_clusters", None)
+        model._clusters, model._plain = getattr(estimator, "_clusters", None), estimator._plain
     models[0]._fit_each(X, models)
     return models

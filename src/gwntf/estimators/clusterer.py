@@ -17,14 +17,15 @@ from gwntf.estimators.base import Model, check_parameters
 from gwntf.estimators.constraints import AT_LEAST_ONE, CONSTRAINTS
 from gwntf.estimators.nested import NestedDefaults
 from gwntf.estimators.notices import warn_graph_parts
-from gwntf.estimators.options import TransportOptions
 from gwntf.estimators.parts import Graph
 from gwntf.estimators.sklearn_compat import StrOptions, count_samples, unweighted
 from gwntf.estimators.tensor import GWNTF
 from gwntf.geometry import CostSpec, KNNGraph
 from gwntf.io import check_target
+from gwntf.losses import Plain
 
 COMPONENTS_PER_CLUSTER = 3
+_ROW_STEPS = 10
 
 
 @dataclass(eq=False)
@@ -177,13 +178,13 @@ class TensorClustering(ClusterMixin, NestedDefaults):  # type: ignore[misc]
             init="graph",
             max_iter=self.max_iter,
             tol=0,
-            transport=TransportOptions("auto", inner_iter=10),
             engine=self.engine,
             device=self.device,
             dtype=self.dtype,
             callbacks=self.callbacks,
             random_state=self.random_state,
         )
+        model._plain = Plain(row_steps=_ROW_STEPS)  # `max_iter` counts its iterations
         return for_clusters(model, self.n_clusters)
 
     @unweighted

@@ -23,7 +23,18 @@ from gwntf.estimators.sklearn_compat import (
 )
 from gwntf.geometry import CostSpec
 from gwntf.losses import ObjectiveTerms
-from gwntf.solver import Callback, Checkpoint, Iteration, Problem, Steps, Stopping, following, project, start_factors
+from gwntf.solver import (
+    Callback,
+    Checkpoint,
+    Iteration,
+    Problem,
+    Steps,
+    Stopping,
+    following,
+    next_state,
+    project,
+    start_factors,
+)
 
 _DECAY = 0.6
 """Power with which the weight of a new batch decays; averages converge for powers in (1/2, 1]."""
@@ -207,8 +218,6 @@ class MiniBatchGWNTF(PerModeTransport):
         if any(isinstance(callback, Checkpoint) for callback in self.callbacks or ()):
             given, allowed = "a Checkpoint", "other callbacks: save the model between calls of `partial_fit`"
             raise InputError("callbacks", given, allowed)
-        if self._options().update != "mm":
-            raise InputError("transport.update", repr(self._options().update), "'mm' for MiniBatchGWNTF")
 
     def _fit_batch(self, X: Any) -> None:
         """Update the model with one batch, and set the fitted attributes."""
@@ -305,7 +314,7 @@ class MiniBatchGWNTF(PerModeTransport):
         with backend.quiet():
             at, terms = steps.first([embedding, *rest])
             for _ in range(self.batch_iter - 1):
-                at, _ = steps.next(at)
+                at, terms = next_state(steps, at, terms.total)
             moved = loss.moved_rest(steps.blocks, at)
             masses = backend.to_numpy(backend.xp.sum(at.kept[0].own, axis=0, dtype=backend.xp.float64))
         self.n_batches_ += 1

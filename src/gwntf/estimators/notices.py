@@ -3,6 +3,7 @@
 Thresholds are chosen so that default settings on ordinary data give no warning.
 """
 
+import math
 import sys
 import warnings
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from gwntf.core import (
     UnevenSamplesWarning,
 )
 from gwntf.estimators.sklearn_compat import in_cross_validation
+from gwntf.solver import Result
 
 _LIGHT = 1e-4
 """Fraction of the total mass below which half of the samples have no influence: it is the default `tol`."""
@@ -51,14 +53,19 @@ def warn(message: str, kind: type[Warning]) -> None:
     warnings.warn(message, kind, stacklevel=outside())
 
 
-def warn_status(status: Status, curve: FloatArray, tol: float) -> None:
+def warn_status(status: Status, result: Result, tol: float) -> None:
     """Warn of a fit that stopped before it converged, unless `tol=0` requested all iterations.
 
     Fits inside a cross-validation do not warn of `max_iter`; the final fit of the best parameters does.
     """
-    limited = status is Status.MAX_ITER and tol > 0 and len(curve) > 1 and not in_cross_validation()
+    limited = status is Status.MAX_ITER and tol > 0 and result.n_iter > 0 and not in_cross_validation()
     if limited or status in (Status.ROSE, Status.DIVERGED):
-        advice = " Raise `max_iter`, or `tol` if the factors are good enough." if limited else ""
+        advice = ""
+        if limited and math.isfinite(result.remaining):
+            share = result.remaining / (abs(result.objective) or 1.0)
+            advice = f" It is predicted to decrease by another {share:.1g} of its value."
+        if limited:
+            advice += " Raise `max_iter`, or `tol` if the factors are good enough."
         warn(f"{status.message}{advice} (`objective_curve_` has the values.)", ConvergenceWarning)
 
 

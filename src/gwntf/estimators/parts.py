@@ -31,7 +31,9 @@ from gwntf.losses import Loss, SimplexLoss, transport_loss
 from gwntf.solver import resolve_long_costs, with_mass_of
 from gwntf.transport import TransportLimits
 
-_MAX_SCALINGS = 16  # maximum number of scalings per transport with max_iter="auto"
+_MAX_SCALINGS, _FEWER_SCALINGS = 48, 16
+"""Maximum number of scalings per transport with max_iter="auto"; fewer for the scheme of the papers, and for new
+samples, whose many steps share warm starts."""
 
 _SPECTRAL_SEED = 0
 """Seed of the spectral clustering for ``init="graph"``, the same for all fits."""
@@ -110,21 +112,19 @@ class Transport(Factorization):
             near_far = isinstance(spec, str) and spec in COMPARED_COSTS and tol > 0
             if near_far and isinstance(cost, np.ndarray) and len(cost) > PAIRS_LIMIT:
                 warn_all_pairs(mode, len(cost), tol)
-        return self._transport_loss()
+        return self._transport_loss(_FEWER_SCALINGS if self._plain else _MAX_SCALINGS)
 
     def _loss_of_new_samples(self) -> SimplexLoss:
-        return self._transport_loss().for_new_samples()
+        return self._transport_loss(_FEWER_SCALINGS).for_new_samples()
 
-    def _transport_loss(self) -> SimplexLoss:
+    def _transport_loss(self, most: int) -> SimplexLoss:
         options = self._options()
         adaptive = options.max_iter == "auto"
         return transport_loss(
             self.costs_,
             self._relaxation(),
-            TransportLimits(_MAX_SCALINGS if adaptive else int(options.max_iter), options.tol),
-            update=options.update,
-            inner_iter=options.inner_iter,
-            warm_limit=options.warm_start_memory,
+            TransportLimits(most if adaptive else int(options.max_iter), options.tol),
+            warm_limit=options.max_memory,
             adaptive=adaptive,
         )
 

@@ -41,8 +41,8 @@ class NCP(Tensor, LeastSquares):
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-4
-        The fit stops when the objective decreases by at most ``tol`` times the larger of its size and that of the data;
-        0 runs `max_iter` iterations.
+        The fit stops when the objective is predicted to decrease, in all further iterations, by at most ``tol`` times
+        the larger of its size and that of the data; 0 runs `max_iter` iterations.
     engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
         Library for the computations: "cpu" is compiled code on all cores, "numpy" the slow reference, "torch" runs on a
         GPU or on tensors. "auto" is "torch" for tensors and if a `device` is given, else "cpu" if numba is
@@ -165,8 +165,8 @@ class GNCP(Graph, Tensor, LeastSquares):
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-4
-        The fit stops when the objective decreases by at most ``tol`` times the larger of its size and that of the data;
-        0 runs `max_iter` iterations.
+        The fit stops when the objective is predicted to decrease, in all further iterations, by at most ``tol`` times
+        the larger of its size and that of the data; 0 runs `max_iter` iterations.
     engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
         Library for the computations: "cpu" is compiled code on all cores, "numpy" the slow reference, "torch" runs on a
         GPU or on tensors. "auto" is "torch" for tensors and if a `device` is given, else "cpu" if numba is
@@ -298,8 +298,8 @@ class SWIFT(PerModeTransport):
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-4
-        The fit stops when the objective decreases by at most ``tol`` times the larger of its size and that of the data;
-        0 runs `max_iter` iterations.
+        The fit stops when the objective is predicted to decrease, in all further iterations, by at most ``tol`` times
+        the larger of its size and that of the data; 0 runs `max_iter` iterations.
     transport : TransportOptions, optional
         Expert options of the transport solver.
     engine : {"auto", "cpu", "numpy", "torch"}, default="auto"
@@ -452,8 +452,8 @@ class GWNTF(Graph, PerModeTransport):
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-4
-        The fit stops when the objective decreases by at most ``tol`` times the larger of its size and that of the data;
-        0 runs `max_iter` iterations.
+        The fit stops when the objective is predicted to decrease, in all further iterations, by at most ``tol`` times
+        the larger of its size and that of the data; 0 runs `max_iter` iterations.
     transport : TransportOptions, optional
         Expert options of the transport solver.
     engine : {"auto", "cpu", "numpy", "torch"}, default="auto"

@@ -31,7 +31,7 @@ from gwntf.geometry import check_costs, neighbor_graph, resolve_costs
 from gwntf.io import atomic_path
 from gwntf.solver import Iteration
 
-PROTOCOL = 4  # increase it with every change that affects results, so that cached runs are repeated
+PROTOCOL = 5  # increase it with every change that affects results, so that cached runs are repeated
 
 _MAX_PICTURES = 10
 

@@ -3,7 +3,7 @@
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from gwntf.estimators import TransportOptions
 from gwntf.estimators.base import check_parameters
 from gwntf.evaluation import SCORES
 from gwntf.geometry import KNNGraph
+from gwntf.losses import Plain
 
 DATASETS = ("coil20", "pie_pose27", "digits")
 METHODS = ("NMF", "GNMF", "SDNMF", "NCP", "GNCP", "GWNTF", "SWIFT")
@@ -25,9 +26,9 @@ RESERVED = ("callbacks", "random_state")  # parameters that the runner sets itse
 NESTED: Mapping[str, Any] = {"graph": KNNGraph, "transport": TransportOptions}
 """Parameters that are inline tables in TOML, and the class that each is built with."""
 
-_TABLE_KEYS = {"title", "dataset", "runs", "kmeans_starts", "score_at", "defaults", "method"}
+_TABLE_KEYS = {"title", "dataset", "runs", "kmeans_starts", "score_at", "defaults", "plain", "method"}
 _LABEL_KEYS = {"assign_labels", "refine_labels"}
-_METHOD_KEYS = {"name", "estimator", "params", "expected", *_LABEL_KEYS}
+_METHOD_KEYS = {"name", "estimator", "params", "plain", "expected", *_LABEL_KEYS}
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,15 @@ class Method:
     expected: Mapping[str, float]  # published scores in percent, by name; may be empty
     assign_labels: str = "kmeans"  # how the embedding is labelled
     refine_labels: bool = False  # whether the labels are then refined on the graph
+    plain: Mapping[str, Any] | None = None  # parameters of the scheme of the papers; None is that of the library
 
     def build(self) -> Any:
         """Return the estimator with its parameters, or None for a method of scikit-learn."""
         if self.estimator in FOREIGN:
             return None
-        return getattr(estimators, self.estimator)(**_built(self.params))
+        model = getattr(estimators, self.estimator)(**_built(self.params))
+        model._plain = None if self.plain is None else Plain(**self.plain)
+        return model
 
     def graph(self) -> KNNGraph | None:
         """Return the `KNNGraph` of the method, or None if it has no graph."""
@@ -62,6 +66,7 @@ class Method:
             "params": dict(self.params),
             "assign_labels": self.assign_labels,
             "refine_labels": self.refine_labels,
+            "plain": None if self.plain is None else dict(self.plain),
         }
 
 
@@ -135,14 +140,17 @@ def load_table(path: Path) -> Table:
     entries = content["method"]
     valid = isinstance(entries, list) and bool(entries) and all(isinstance(entry, dict) for entry in entries)
     _check(valid, f"{path}: method", type(entries).__name__, "one or more [[method]] tables")
-    methods = tuple(_method(entry, defaults, bool(score_at), path) for entry in entries)
+    plain = _mapping(content, "plain", str(path)) if "plain" in content else None
+    methods = tuple(_method(entry, defaults, plain, bool(score_at), path) for entry in entries)
     name, times = Counter(method.name for method in methods).most_common(1)[0]
     _check(times == 1, f"{path}: method", f"the name {name!r} {times} times", "a different name for every row")
     title = str(content.get("title", path.stem))
     return Table(path.stem, title, dataset, runs, kmeans_starts, tuple(score_at), methods)
 
 
-def _method(entry: Mapping[str, Any], defaults: Mapping[str, Any], scored: bool, path: Path) -> Method:
+def _method(
+    entry: Mapping[str, Any], defaults: Mapping[str, Any], plain: Mapping[str, Any] | None, scored: bool, path: Path
+) -> Method:
     where = f"{path}: method {entry.get('name', '?')}"
     _check_keys(entry, _METHOD_KEYS, {"name"}, where)
     estimator, known = entry.get("estimator", entry["name"]), (*FOREIGN, *METHODS)
@@ -158,7 +166,10 @@ def _method(entry: Mapping[str, Any], defaults: Mapping[str, Any], scored: bool,
         params["graph"] = None
     usual = "discretize" if estimator == "SpectralClustering" else "kmeans"
     labelling = entry.get("assign_labels", usual), entry.get("refine_labels", False)
-    method = Method(str(entry["name"]), estimator, params, expected, *labelling)
+    if "plain" in entry:
+        plain = {**(plain or {}), **_mapping(entry, "plain", where)}
+    _check_keys(plain or {}, {field.name for field in fields(Plain)}, set(), f"{where}: plain")
+    method = Method(str(entry["name"]), estimator, params, expected, *labelling, plain)
     _check_params(method, scored, where)
     _check_labelling(method, entry, where)
     return method

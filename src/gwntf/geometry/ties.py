@@ -29,6 +29,11 @@ class SampleTies:
     centre: Array  # (n, R) array in float64: s / d
     rest: Array  # (n,) array in float64: sum_j v_j |a_j|^2 - |s|^2 / d, constant
 
+    def take(self, samples: Array) -> SampleTies:
+        """Return the ties of some of the new samples."""
+        arrays = (self.neighbor_sum, self.degree, self.centre, self.rest)
+        return SampleTies(self.weight, *(array[samples] for array in arrays))
+
 
 @dataclass(frozen=True)
 class Ties:

@@ -2,8 +2,8 @@
 
 May import `transport`, `geometry`, `data`, `backends` and `core`. Start with `base`, the interface of a loss.
 `least_squares` is the shortest loss, `entrywise` the base of custom losses and KL, `transport` the Wasserstein loss.
-`simplex` is the factor update shared by transport and KL, `graph` the graph penalty, `warm` the warm starts of the
-transports, `penalty` the L1 and L2 penalties on the factors.
+`simplex` is the factor update shared by transport and KL, `sweeps` that of least squares, `scheme` the extrapolation of
+both, `graph` the graph penalty, `warm` the warm starts of the transports, `penalty` the L1 and L2 penalties.
 """
 
 from gwntf.losses.base import FitState, Loss, ObjectiveTerms, PlanTerms
@@ -11,6 +11,7 @@ from gwntf.losses.entrywise import Entrywise
 from gwntf.losses.graph import RULES, GraphGradient, GraphTerm, tie_penalty
 from gwntf.losses.least_squares import LeastSquares
 from gwntf.losses.penalty import NO_PENALTIES, NO_PENALTY, Penalties, Penalty, block_rows_penalty, l2_on_simplex
+from gwntf.losses.scheme import Momentum, Plain, Search
 from gwntf.losses.simplex import SimplexLoss
 from gwntf.losses.transport import transport_loss
 
@@ -24,10 +25,13 @@ __all__ = [
     "GraphTerm",
     "LeastSquares",
     "Loss",
+    "Momentum",
     "ObjectiveTerms",
     "Penalties",
     "Penalty",
+    "Plain",
     "PlanTerms",
+    "Search",
     "SimplexLoss",
     "block_rows_penalty",
     "l2_on_simplex",

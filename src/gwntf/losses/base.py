@@ -10,14 +10,19 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import reduce
+from operator import mul
+from typing import Any, ClassVar, NamedTuple
 
 from gwntf.core import Array
 from gwntf.data import Block, Blocks, DataTensor, PerBlock
 from gwntf.geometry import Kernel
 from gwntf.losses.graph import GraphGradient, GraphTerm
 from gwntf.losses.penalty import Penalties, Penalty
+from gwntf.losses.scheme import Momentum, Plain, Search
+from gwntf.losses.sweeps import unit_columns
 
 
 @dataclass(frozen=True)
@@ -82,16 +87,35 @@ class FitState(NamedTuple):
 
     kept: PerBlock  # `BlockState` of every block: its rows of A(1), their numerators and the state of the block
     rest: list[Array]  # The other factors
+    # What the acceleration keeps of them: a list of factors to extrapolate from, or the history of `quasi_newton`
+    past: Any = ()
     # Results of the last pass, summed over the blocks; before `Blocks.collect`, its argument
     sums: Any = None
     columns: Any = None  # States of the column blocks, for transport along the samples
     carried: tuple[Array, ...] = ()  # Arrays computed from `rest` that the loss reuses
     effort: int = 0  # Accuracy of the data term: scalings per transport; zero if it is exact
+    acceleration: Any = None  # `Momentum` or `Search` for the next step; None for the plain scheme
+    step: Array | None = None  # r of the other factors in the next step of `quasi_newton`
+    since: int = 0  # Iteration since which F has been measured with this effort
     halo: PerBlock = ()  # Halo rows of every block: rows of A(1) of its neighbours in other blocks; derived from `kept`
 
 
 class Loss(ABC):
     """A data term."""
+
+    plain: Plain | None = None  # The scheme of the papers, or None for that of the library
+    largest_momentum: ClassVar[float] = 2.0  # Limit of the bound of `Momentum`
+    acceleration: ClassVar[type[Momentum] | type[Search]] = Momentum
+
+    def with_plain(self, plain: Plain | None) -> Loss:
+        """Return the loss with another scheme."""
+        loss = copy(self)
+        object.__setattr__(loss, "plain", plain)
+        return loss
+
+    def for_start(self) -> Loss | None:
+        """Return an easier loss whose minimum is a better start than the given factors, or None."""
+        return None
 
     def prepared(self, data: DataTensor) -> Loss:  # noqa: ARG002
         """Return the loss adapted to the data."""
@@ -142,9 +166,43 @@ class Loss(ABC):
     def first(self, blocks: Blocks, at: FitState) -> FitState:
         """Evaluate the data term at a state that has only factors, states and effort."""
 
+    def started(self, blocks: Blocks, at: FitState, penalties: Penalties) -> FitState:  # noqa: ARG002
+        """Return the initial factors in the scale of the loss, as those to extrapolate from."""
+        return at._replace(past=list(at.rest))
+
     @abstractmethod
-    def advance(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties) -> FitState:
-        """Update all factors, and evaluate the data term at the new ones."""
+    def advance(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties, inputs: Array) -> FitState:
+        """Take the next step, and evaluate the data term there; `inputs` are those of the acceleration.
+
+        Plain schemes ignore the inputs.
+        """
+
+    def shorter(self, at: FitState, rise: float) -> FitState | None:  # noqa: ARG002
+        """Return the state with a shorter step, after one that raised F by `rise`, or None to undo it."""
+        return None
+
+    @abstractmethod
+    def retreat(
+        self, blocks: Blocks, at: FitState, moved: FitState, graph: GraphTerm, penalties: Penalties
+    ) -> FitState:
+        """Return the state after an update of `at` without acceleration, evaluated; the step to `moved` raised F."""
+
+    def prepared_step(
+        self,
+        blocks: Blocks,  # noqa: ARG002
+        tried: Sequence[FitState],
+        graph: GraphTerm,  # noqa: ARG002
+        penalties: Penalties,  # noqa: ARG002
+    ) -> FitState:
+        """Return the last of some states, ready for the next step.
+
+        The others are the state from which it was reached, first, and those that were rejected in between. A single
+        state is the first of a fit, or comes from `retreat`.
+        """
+        first, at = tried[0], tried[-1]
+        if len(tried) == 1:
+            return at if at.acceleration else at._replace(acceleration=Momentum())
+        return at._replace(acceleration=first.acceleration.accepted(self.largest_momentum))
 
     @abstractmethod
     def numbers(self, blocks: Blocks, at: FitState, size: float) -> Array:
@@ -160,14 +218,8 @@ class Loss(ABC):
         By default columns are scaled to Euclidean length one, as by the authors of GNMF; columns of zeros are not
         scaled.
         """
-        xp = blocks.backend.xp
-        scaled, scale = [], xp.ones_like(rest[0][0, :])
-        for factor in rest:
-            norms = xp.sqrt(xp.sum(factor * factor, axis=0))
-            norms = xp.where(norms > 0, norms, xp.ones_like(norms))
-            scaled.append(factor / norms)
-            scale = scale * norms
-        return scaled, scale
+        pairs = [unit_columns(blocks.backend.xp, factor) for factor in rest]
+        return [factor for factor, _ in pairs], reduce(mul, (norms for _, norms in pairs))
 
     def kernels_on(self, blocks: Blocks, dtype: Any) -> Sequence[Kernel]:  # noqa: ARG002
         """Return the kernels of all transported modes, for a backend that records a pass."""

@@ -14,6 +14,7 @@ from gwntf.geometry import SampleGraph
 from gwntf.losses.base import FitState, Loss
 from gwntf.losses.graph import GraphGradient, GraphTerm, gradient_of, ratio
 from gwntf.losses.penalty import Penalties, Penalty
+from gwntf.losses.scheme import extrapolated_ratio
 from gwntf.losses.simplex import SimplexLoss, column_masses, zero_mass
 from gwntf.transport import positive, ratio_and_kl
 
@@ -99,11 +100,14 @@ class Entrywise(Loss):
         halo: Sequence[Array],
         *,
         penalty: Penalty,
+        momentum: Any = None,
     ) -> tuple[BlockState, Sums]:
-        """Update the rows of a block, then measure it at the new rows."""
+        """Update the rows of a block, extrapolate them, and measure the block there."""
         gradient = gradient_of(block.backend, kept.rows, graph, halo)
-        moved = self.sample_step(block, kept.rows, rest, gradient, penalty, None)[0]
-        return self.measure(block, rest, BlockState(moved))
+        past = rows = self.sample_step(block, kept.rows, rest, gradient, penalty, None)[0]
+        if momentum is not None:
+            rows = extrapolated_ratio(block.backend.xp, rows, kept.past, momentum)
+        return self.measure(block, rest, BlockState(rows, past=past))
 
     def sample_step(
         self,
@@ -124,7 +128,7 @@ class Entrywise(Loss):
         kept, sums = blocks.run(self.measure, at.rest, at.kept)
         return at._replace(kept=kept, sums=sums)
 
-    def advance(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties) -> FitState:
+    def advance(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties, inputs: Array) -> FitState:
         """Update the factors in turn, samples last; the last pass also measures for the next iteration."""
         xp, rest, sums = blocks.backend.xp, list(at.rest), at.sums
         for mode in range(1, 1 + len(rest)):
@@ -138,8 +142,26 @@ class Entrywise(Loss):
             else:
                 down = mode_product(sums["down"], factors, mode)
             rest[mode - 1] = ratio(xp, old, up, down, None, penalties.others, self.power)
-        kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, at.halo, penalty=penalties.samples)
-        return at._replace(kept=kept, rest=rest, sums=sums)
+        if self.plain:
+            return self._rows_updated(blocks, at._replace(rest=rest), graph, penalties)
+        momentum = blocks.backend.asarray(inputs, blocks.backend.dtype(rest[0]))[0]
+        moved = [extrapolated_ratio(xp, new, old, momentum) for new, old in zip(rest, at.past, strict=True)]
+        return self._rows_updated(blocks, at._replace(rest=moved, past=rest), graph, penalties, momentum=momentum)
+
+    def retreat(
+        self, blocks: Blocks, at: FitState, moved: FitState, graph: GraphTerm, penalties: Penalties
+    ) -> FitState:
+        """Update the rows again, with the other factors not extrapolated."""
+        back = at._replace(rest=list(moved.past), past=list(moved.past), acceleration=at.acceleration.rejected())
+        return self._rows_updated(blocks, back, graph, penalties)
+
+    def _rows_updated(
+        self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties, **options: Any
+    ) -> FitState:
+        """Update the sample factor, given all others, and measure."""
+        options["penalty"] = penalties.samples
+        kept, sums = blocks.run(self.step, at.rest, at.kept, graph.graphs, at.halo, **options)
+        return at._replace(kept=kept, sums=sums)
 
     def numbers(self, blocks: Blocks, at: FitState, size: float) -> Array:  # noqa: ARG002
         return at.sums["value"]
@@ -150,7 +172,7 @@ class KullbackLeibler(SimplexLoss, Entrywise):
     """KL(X | X^); all factors are updated at once, since its majorizer separates over them."""
 
     unit_repulsion = True
-    weight = 1.0
+    weight: float = 1.0  # b
 
     def value(self, xp: Any, x: Array, model: Array) -> Array:
         return xp.where(x > 0, x * xp.log(x / model), xp.zeros_like(x)) - x + model
@@ -171,6 +193,9 @@ class KullbackLeibler(SimplexLoss, Entrywise):
         if mask is not None:
             found = xp.where(mask, found, xp.ones_like(found))
         return TileResult((found,), kl[None])
+
+    def numbers(self, blocks: Blocks, at: FitState, size: float) -> Array:  # noqa: ARG002
+        return self.weight * at.sums["rows"]
 
     def compare(self, block: Block, a: Array, rest: Sequence[Array], state: Any, *_: Any) -> tuple[SweepResult, Any]:
         return self.swept(block, a, rest), state

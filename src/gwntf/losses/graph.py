@@ -5,6 +5,8 @@ ij counts every edge twice, so its penalty is (mu/2) sum_j v_j |a - a_j|^2, with
 the sum of the v_j and s that of the v_j a_j. The updates include the penalty l1 |A|_1 + (l2/2) |A|_F^2 of `penalty`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -27,6 +29,10 @@ class GraphGradient(NamedTuple):
     neighbor_sum: Array  # (n, R) array: V A, or s for new samples
     degree: Array  # (n, 1) array: degrees d
 
+    def of(self, rows: slice) -> GraphGradient:
+        """Return the gradient in some of the rows."""
+        return GraphGradient(self.weight, self.neighbor_sum[rows], self.degree[rows])
+
 
 class GraphTerm:
     """The graph penalty of a fit, with the graph split by blocks of samples; without a graph it does nothing."""
@@ -34,6 +40,8 @@ class GraphTerm:
     def __init__(self, blocks: Blocks, graph: csr_array | None, weight: float, dtype: Any) -> None:
         self._blocks = blocks
         self.present = graph is not None and weight > 0
+        self.weight = weight
+        self.mean_degree = 0.0 if graph is None else float(graph.sum() / graph.shape[0])
         self.graphs: PerBlock = [None] * len(blocks.slices)  # `SampleGraph` of every block, or None
         if graph is not None and weight > 0:
             graphs, self._halos = split_graph(graph, weight, blocks.slices, dtype)

@@ -1,33 +1,38 @@
-"""The least-squares loss 1/2 |X - X^|^2 of NMF, GNMF, NCP and GNCP, minimised by multiplicative updates.
-
-In one factor the data term and the penalties are quadratic or linear, so the ratio of the negative to the positive part
-of the gradient is an MM step for a factor with the others fixed. Without missing entries the model is never formed:
-|x - x^|^2 = |x|^2 - 2 <a, X_(1) A(-1)> + a G a', and the update of the rows uses the same product, so both need one
-pass over the data. Missing entries are filled in from the current model (the E step of an EM algorithm), and the value
-counts observed entries only.
-"""
+"""The least-squares loss 1/2 |X - X^|^2, over the observed entries."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import mul
 from typing import Any
 
+from gwntf.backends import Backend
 from gwntf.core import Array
 from gwntf.data import Block, Blocks, BlockState, DataTensor, Sums, Tile, TileResult, mode_product
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import FitState, Loss
-from gwntf.losses.graph import GraphGradient, GraphTerm, gradient_of, ratio, ratio_terms
+from gwntf.losses.graph import GraphGradient, GraphTerm, gradient_of, ratio
 from gwntf.losses.penalty import Penalties, Penalty
+from gwntf.losses.scheme import Plain, extrapolated_line
+from gwntf.losses.sweeps import sweep_rows, sweep_unit_columns, unit_columns
+
+_SWEEPS, _NEW_SAMPLE_SWEEPS = 3, 10
+"""Sweeps over a factor for every product with the data; new samples need one product only."""
 
 
 @dataclass(frozen=True, eq=False)
 class LeastSquares(Loss):
-    """1/2 |X - X^|^2, over the observed entries."""
+    """1/2 |X - X^|^2, over the observed entries.
 
+    Factors are updated by sweeps (`sweeps`). Columns of factors without a penalty have length one, except those of the
+    samples: otherwise scale could be moved out of the sample factor, and its graph term and penalties would vanish.
+    """
+
+    largest_momentum = 1.0
     complete: bool = True  # Whether every entry was observed
+    plain: Plain | None = None  # Multiplicative updates instead, without a constraint on the columns
 
     def prepared(self, data: DataTensor) -> LeastSquares:
         return replace(self, complete=data.complete)
@@ -67,14 +72,35 @@ class LeastSquares(Loss):
     ) -> tuple[BlockState, Sums]:
         """Update the rows of a block, given G, and return the result of `measure` at the new rows, in one pass."""
         backend, xp, a = block.backend, block.backend.xp, kept.rows
-        down = a @ backend.asarray(grams, block.dtype)
-        gradient = gradient_of(backend, a, graph, halo)
+        grams, gradient = backend.asarray(grams, block.dtype), gradient_of(backend, a, graph, halo)
+        update = partial(self._updated, backend, a, grams, gradient, penalty)
         if not self.complete:
-            found = block.sweep(fill, a, rest, sums=False)
-            moved = ratio(xp, a, found.rows[0], down, gradient, penalty)
+            moved = update(slice(None), block.sweep(fill, a, rest, sums=False).rows[0])
             return BlockState(moved), self._measured_filled(block, rest, moved)
-        moved, data, cross = block.ratio_step(a, rest, *ratio_terms(xp, a, down, gradient, penalty))
+        moved, data, cross = block.row_step(rest, update)
         return BlockState(moved), Sums(data=data, gram=gram_of(xp, moved), cross=cross)
+
+    def _updated(
+        self,
+        backend: Backend,
+        a: Array,
+        grams: Array,
+        gradient: GraphGradient | None,
+        penalty: Penalty,
+        rows: slice,
+        product: Array,
+    ) -> Array:
+        """Update some rows, given their X_(1) A(-1).
+
+        The sweeps minimise a majorizer of the graph term: since D + V is positive semidefinite,
+        -a'Va <= -2 (V a0)'a + (a - a0)'D(a - a0) + const, with equality at the current a0.
+        """
+        own = None if gradient is None else gradient.of(rows)
+        if self.plain:
+            return ratio(backend.xp, a[rows], product, a[rows] @ grams, own, penalty)
+        if own is not None:
+            own = GraphGradient(own.weight, own.neighbor_sum + own.degree * a[rows], 2 * own.degree)
+        return swept_rows(backend, a[rows], product, grams, own, penalty, _SWEEPS)
 
     def sample_step(
         self,
@@ -86,7 +112,7 @@ class LeastSquares(Loss):
         state: Any,
     ) -> tuple[Array, Array, Any]:
         """Update new samples; without missing entries X_(1) A(-1) is constant and kept in the state."""
-        xp = block.backend.xp
+        backend, xp = block.backend, block.backend.xp
         grams = reduce(mul, (gram_of(xp, factor) for factor in rest))
         if self.complete:
             product, sizes = state or (block.row_product(rest), self.sizes(block))
@@ -96,8 +122,8 @@ class LeastSquares(Loss):
         else:
             found = block.sweep(fill, a, rest, sums=False)
             product, values = found.rows[0], found.costs[0]
-        down = a @ xp.astype(grams, a.dtype, copy=False)
-        return ratio(xp, a, product, down, gradient, penalty), values, state
+        grams = xp.astype(grams, a.dtype, copy=False)
+        return swept_rows(backend, a, product, grams, gradient, penalty, _NEW_SAMPLE_SWEEPS), values, state
 
     # --- methods of all blocks, run in the process of the fit ---
 
@@ -106,21 +132,61 @@ class LeastSquares(Loss):
         grams = tuple(gram_of(blocks.backend.xp, factor) for factor in at.rest)
         return at._replace(kept=kept, sums=sums, carried=grams)
 
-    def advance(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties) -> FitState:
+    def started(self, blocks: Blocks, at: FitState, penalties: Penalties) -> FitState:
+        """Scale the columns of the other factors to length one, unless they have a penalty."""
+        if self.plain or penalties.others.present:
+            return super().started(blocks, at, penalties)
+        rest, scale = self.scaled(blocks, at.rest)
+        kept, _ = blocks.apply(scale_rows, at.kept, scale=blocks.backend.to_numpy(scale))
+        return at._replace(kept=kept, rest=rest, past=list(rest))
+
+    def advance(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties, inputs: Array) -> FitState:
+        xp, past = blocks.backend.xp, self._updated_rest(blocks, at, penalties.others)
+        if self.plain:
+            return self._rows_updated(blocks, at._replace(rest=past), graph, penalties)
+        weight = blocks.backend.asarray(inputs, blocks.backend.dtype(past[0]))[0]
+        rest = [extrapolated_line(xp, new, old, weight) for new, old in zip(past, at.past, strict=True)]
+        if not penalties.others.present:
+            rest = [unit_columns(xp, factor)[0] for factor in rest]
+        return self._rows_updated(blocks, at._replace(rest=rest, past=past), graph, penalties)
+
+    def retreat(
+        self, blocks: Blocks, at: FitState, moved: FitState, graph: GraphTerm, penalties: Penalties
+    ) -> FitState:
+        """Update the rows again, with the other factors not extrapolated."""
+        back = at._replace(rest=list(moved.past), past=list(moved.past), acceleration=at.acceleration.rejected())
+        return self._rows_updated(blocks, back, graph, penalties)
+
+    def _rows_updated(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties) -> FitState:
+        """Update the sample factor, given all others, and measure."""
+        grams = [at.sums["gram"], *(gram_of(blocks.backend.xp, factor) for factor in at.rest)]
+        options = {"grams": other_grams(grams, 0), "penalty": penalties.samples}
+        kept, sums = blocks.run(self.step, at.rest, at.kept, graph.graphs, at.halo, **options)
+        return at._replace(kept=kept, sums=sums, carried=tuple(grams[1:]))
+
+    def _updated_rest(self, blocks: Blocks, at: FitState, penalty: Penalty) -> list[Array]:
+        """Return all other factors, updated in turn from the products of the data with the sample factor.
+
+        The products of dense data serve all modes, those of sparse data one mode.
+        """
         xp, rest, data = blocks.backend.xp, list(at.rest), at.sums["data"]
         grams = [at.sums["gram"], *at.carried]
         for mode in range(1, 1 + len(rest)):
             if 0 not in data and mode not in data:
                 (found,) = blocks.collect(blocks.run(self.products, rest, at.kept, mode=mode)[1])
                 data = found["data"]
-            old = rest[mode - 1]
-            product = mode_product(data, [old[:0], *rest], mode)
-            others = xp.astype(other_grams(grams, mode), old.dtype, copy=False)
-            rest[mode - 1] = ratio(xp, old, product, old @ others, None, penalties.others)
+            product = mode_product(data, [rest[0][:0], *rest], mode)
+            others = xp.astype(other_grams(grams, mode), product.dtype, copy=False)
+            rest[mode - 1] = self._updated_factor(blocks.backend, rest[mode - 1], product, others, penalty)
             grams[mode] = gram_of(xp, rest[mode - 1])
-        options = {"grams": other_grams(grams, 0), "penalty": penalties.samples}
-        kept, sums = blocks.run(self.step, rest, at.kept, graph.graphs, at.halo, **options)
-        return at._replace(kept=kept, rest=rest, sums=sums, carried=tuple(grams[1:]))
+        return rest
+
+    def _updated_factor(self, backend: Backend, old: Array, product: Array, grams: Array, penalty: Penalty) -> Array:
+        if self.plain:
+            return ratio(backend.xp, old, product, old @ grams, None, penalty)
+        if penalty.present:
+            return swept_rows(backend, old, product, grams, None, penalty, _SWEEPS)
+        return sweep_unit_columns(backend, old, product, grams, _SWEEPS)
 
     def numbers(self, blocks: Blocks, at: FitState, size: float) -> Array:
         """Return the value, computed from Gram matrices if no entries are missing."""
@@ -130,6 +196,29 @@ class LeastSquares(Loss):
         gram = sums["gram"]
         value = size + 0.5 * xp.sum(gram * other_grams([gram, *at.carried], 0)) - sums["cross"]
         return xp.clip(value, 0.0, None).reshape(1)
+
+
+def scale_rows(backend: Any, kept: BlockState, *, scale: Array) -> tuple[BlockState, None]:
+    """Multiply the columns of the rows of a block, for `Blocks.apply`."""
+    rows = kept.rows * backend.asarray(scale, backend.dtype(kept.rows))
+    return kept._replace(rows=rows), None
+
+
+def swept_rows(
+    backend: Backend,
+    a: Array,
+    product: Array,
+    grams: Array,
+    gradient: GraphGradient | None,
+    penalty: Penalty,
+    count: int,
+) -> Array:
+    """Sweep over rows with the quadratic penalties mu (d/2 |a|^2 - s a') and l1 |a|_1 + l2/2 |a|^2."""
+    linear, curvature = product - penalty.l1, penalty.l2
+    if gradient is not None:
+        linear = linear + gradient.weight * gradient.neighbor_sum
+        curvature = gradient.weight * gradient.degree + curvature
+    return sweep_rows(backend, a, linear, grams, curvature, count)
 
 
 def fill(tile: Tile) -> TileResult:

@@ -11,7 +11,7 @@ only L2 applies and L1 is part of neither the update nor the objective.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import mul
@@ -24,15 +24,23 @@ from gwntf.geometry import SampleGraph
 from gwntf.losses.base import FitState, Loss
 from gwntf.losses.graph import RULES, GraphGradient, GraphTerm, gradient_of, tied_root
 from gwntf.losses.penalty import NO_PENALTY, Penalties, Penalty, l2_on_simplex
+from gwntf.losses.quasi_newton import QuasiNewton, stepped
+from gwntf.losses.scheme import Plain, Search
 from gwntf.transport import positive
+
+_RETREAT = Plain("mm", row_steps=5)
+"""The update where no step of the quasi-Newton method lowers F."""
+
+_RETREAT_EFFORT = 4
+"""Multiple of the effort with which the data term is evaluated there, because warm starts belong to other factors."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SimplexLoss(Loss):
     """A data term that is b KL(Psi_bar | X^) as a function of the factors."""
 
-    update: str = "mm"  # Update rule of the factors; "mm" never raises F
-    inner_iter: int = 1  # Updates of the sample factor per pass, with its numerator fixed, if there is a graph
+    acceleration = Search
+    plain: Plain | None = None  # The scheme of the papers
 
     @property
     @abstractmethod
@@ -52,44 +60,66 @@ class SimplexLoss(Loss):
     ) -> tuple[SweepResult, Any]:
         """Compare a block with the model; return products of Psi_bar / X^, costs by sample, and the next state."""
 
+    def compare_target(self, block: Block, a: Array, rest: Sequence[Array], state: Any) -> SweepResult:
+        """Compare the Psi_bar of the last `compare` of new samples with another model; only rows are computed."""
+        raise NotImplementedError
+
+    @property
+    def inner_steps(self) -> int:
+        """Updates of new samples for every `compare`; with more than one, Psi_bar is kept for `compare_target`."""
+        return 1
+
     def sizes(self, block: Block) -> Array:
         return block.sums()  # mass of every sample
 
     # --- methods of one block, run where it is stored ---
 
-    def visit(
+    def visit(self, block: Block, rest: Sequence[Array], kept: BlockState, *, effort: int) -> tuple[BlockState, Sums]:
+        """Compare a block with the model; keep the numerators of its rows, and return the sums over the block."""
+        xp, a = block.backend.xp, kept.rows
+        swept, state = self.compare(block, a, rest, kept.state, effort)
+        costs, masses = xp.sum(swept.costs, axis=1), xp.sum(a, axis=0)
+        sums = Sums(rows=costs, masses=masses, product=swept.sums[0])
+        return kept._replace(own=a * swept.rows[0], state=state), sums
+
+    def visit_updated(
         self,
         block: Block,
         rest: Sequence[Array],
         kept: BlockState,
-        graph: SampleGraph | None = None,
-        halo: Sequence[Array] = (),
+        graph: SampleGraph | None,
+        halo: Sequence[Array],
         *,
         effort: int,
-        move: bool,
-        penalty: Penalty = NO_PENALTY,
+        rule: str,
+        penalty: Penalty,
     ) -> tuple[BlockState, Sums]:
-        """Update the rows of a block if `move` is true, then compare it with the model."""
-        xp = block.backend.xp
-        a = self._moved(block.backend, kept, graph, halo, penalty) if move else kept.rows
-        swept, state = self.compare(block, a, rest, kept.state, effort)
-        costs, masses = xp.sum(swept.costs, axis=1), xp.sum(a, axis=0)
-        return BlockState(a, a * swept.rows[0], state), Sums(rows=costs, masses=masses, product=swept.sums[0])
+        """Update the rows of a block by a rule, and return the result of `visit`."""
+        moved, _ = self.move_rows(block.backend, kept, graph, halo, rule=rule, penalty=penalty)
+        return self.visit(block, rest, moved, effort=effort)
+
+    def visit_stepped(
+        self, block: Block, rest: Sequence[Array], kept: BlockState, *, effort: int, inputs: Array
+    ) -> tuple[BlockState, Sums]:
+        """Take a step of the quasi-Newton method, and return the result of `visit`."""
+        rows = stepped(block.backend, kept.rows, kept.past, kept.step, inputs)
+        return self.visit(block, rest, kept._replace(rows=rows), effort=effort)
 
     def move_rows(
-        self, backend: Backend, kept: BlockState, graph: SampleGraph | None, halo: Sequence[Array], *, penalty: Penalty
+        self,
+        backend: Backend,
+        kept: BlockState,
+        graph: SampleGraph | None,
+        halo: Sequence[Array],
+        *,
+        rule: str,
+        penalty: Penalty,
     ) -> tuple[BlockState, None]:
-        """Update the rows of a block with the same numerator."""
-        return kept._replace(rows=self._moved(backend, kept, graph, halo, penalty)), None
-
-    def _moved(
-        self, backend: Backend, kept: BlockState, graph: SampleGraph | None, halo: Sequence[Array], penalty: Penalty
-    ) -> Array:
-        """Return the updated rows; without graph and penalty they are the numerator of the last pass."""
-        gradient = gradient_of(backend, kept.rows, graph, halo)
-        if gradient is None and not penalty.present:
-            return kept.own
-        return RULES[self.update](backend.xp, kept.rows, kept.own, self.weight, gradient, penalty)
+        """Update the rows of a block; without graph and penalty they become the numerators of the last pass."""
+        gradient, rows = gradient_of(backend, kept.rows, graph, halo), kept.own
+        if gradient is not None or penalty.present:
+            rows = RULES[rule](backend.xp, kept.rows, kept.own, self.weight, gradient, penalty)
+        return kept._replace(rows=rows), None
 
     def sample_step(
         self,
@@ -100,13 +130,20 @@ class SimplexLoss(Loss):
         penalty: Penalty,
         state: Any,
     ) -> tuple[Array, Array, Any]:
-        """Return the numerator divided by the mass of the components, or `tied_root` with ties or a penalty."""
-        xp = block.backend.xp
+        """Return the numerator divided by the mass of the components, or `tied_root` with ties or a penalty.
+
+        Both are repeated with the same Psi_bar, if it is kept.
+        """
+        xp, masses = block.backend.xp, column_masses(block.backend.xp, rest)
+        free = gradient is None and not penalty.present
         swept, state = self.compare(block, a, rest, state, self.last_effort)
-        w, masses = a * swept.rows[0], column_masses(xp, rest)
-        plain = gradient is None and not penalty.present
-        moved = w / masses if plain else tied_root(xp, w, self.weight, masses, gradient, penalty)
-        return moved, xp.sum(swept.costs, axis=0), state
+        costs = xp.sum(swept.costs, axis=0)
+        for step in range(self.inner_steps):
+            if step > 0:
+                swept = self.compare_target(block, a, rest, state)
+            w = a * swept.rows[0]
+            a = w / masses if free else tied_root(xp, w, self.weight, masses, gradient, penalty)
+        return a, costs, state
 
     # --- methods of all blocks, run in the process of the fit ---
 
@@ -116,36 +153,68 @@ class SimplexLoss(Loss):
         return 0
 
     def first(self, blocks: Blocks, at: FitState) -> FitState:
-        return self.measured(blocks, at)
+        return self.evaluated(blocks, at, self.visit)
 
-    def advance(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties) -> FitState:
-        """Update all factors at once, and compare the data with the new model."""
-        moved = at._replace(rest=self.moved_rest(blocks, at, penalties.others))
-        for _ in range(self.inner_iter - 1 if graph.present else 0):
-            kept, _ = blocks.apply(self.move_rows, moved.kept, graph.graphs, moved.halo, penalty=penalties.samples)
-            moved = moved._replace(kept=kept, halo=graph.halo(kept))
-        return self.measured(blocks, moved, graph.graphs, penalty=penalties.samples)
+    def advance(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties, inputs: Array) -> FitState:
+        """Take a step of the quasi-Newton method; or update all factors at once, by the plain scheme."""
+        if self.plain:
+            return self._updated(blocks, at, graph, penalties, self.plain)
+        xp, start, rest = blocks.backend.xp, 0, []
+        moved = stepped(blocks.backend, xp.concat(at.rest), at.past, at.step, inputs)
+        for old in at.rest:
+            stop = start + old.shape[0]
+            rest.append(_on_simplex(xp, moved[start:stop], old))
+            start = stop
+        return self.evaluated(blocks, at._replace(rest=rest), self.visit_stepped, inputs=inputs)
 
-    def measured(
-        self, blocks: Blocks, at: FitState, graphs: PerBlock | None = None, penalty: Penalty = NO_PENALTY
+    def shorter(self, at: FitState, rise: float) -> FitState | None:
+        search: Search = at.acceleration
+        return at._replace(acceleration=search.shortened(rise)) if search.length == 1 else None
+
+    def retreat(
+        self,
+        blocks: Blocks,
+        at: FitState,
+        moved: FitState,  # noqa: ARG002
+        graph: GraphTerm,
+        penalties: Penalties,
     ) -> FitState:
-        """Run one pass; if `graphs` are given (one or None per block), the rows are updated first."""
-        neighbors = () if graphs is None else (graphs, at.halo)
-        options = {"effort": at.effort, "move": graphs is not None, "penalty": penalty}
-        kept, sums = blocks.run(self.visit, at.rest, at.kept, *neighbors, **options)
+        """Update all factors at once by the majorizer, which never raises F."""
+        back = self._updated(blocks, at._replace(effort=_RETREAT_EFFORT * at.effort), graph, penalties, _RETREAT)
+        return back._replace(effort=at.effort, acceleration=None)
+
+    def prepared_step(
+        self, blocks: Blocks, tried: Sequence[FitState], graph: GraphTerm, penalties: Penalties
+    ) -> FitState:
+        method = QuasiNewton(blocks, self.weight, graph, penalties, numerators)
+        return method.started(tried[0]) if len(tried) == 1 else method.continued(tried)
+
+    def _updated(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties, plain: Plain) -> FitState:
+        """Update all factors at once from the numerators of the last pass, and run the next one."""
+        options = {"rule": plain.update, "penalty": penalties.samples}
+        moved = at._replace(rest=self.moved_rest(blocks, at, penalties.others, plain.update))
+        for _ in range(plain.row_steps - 1 if graph.present else 0):
+            kept, _ = blocks.apply(self.move_rows, moved.kept, graph.graphs, moved.halo, **options)
+            moved = moved._replace(kept=kept, halo=graph.halo(kept))
+        return self.evaluated(blocks, moved, self.visit_updated, graph.graphs, moved.halo, **options)
+
+    def evaluated(
+        self, blocks: Blocks, at: FitState, function: Callable[..., Any], *parts: PerBlock, **options: Any
+    ) -> FitState:
+        """Run one pass: a function of one block, such as `visit`, for every block."""
+        kept, sums = blocks.run(function, at.rest, at.kept, *parts, effort=at.effort, **options)
         return at._replace(kept=kept, sums=sums)
 
-    def moved_rest(self, blocks: Blocks, at: FitState, penalty: Penalty = NO_PENALTY) -> list[Array]:
+    def moved_rest(
+        self, blocks: Blocks, at: FitState, penalty: Penalty = NO_PENALTY, update: str = "mm"
+    ) -> list[Array]:
         """Return all other factors updated: their numerators with columns divided by their sums, or with L2."""
-        xp, factors = blocks.backend.xp, [at.rest[0][:0], *at.rest]
-        numerators = [old * mode_product(at.sums["product"], factors, mode) for mode, old in enumerate(at.rest, 1)]
+        xp, found = blocks.backend.xp, numerators(at)
         if penalty.l2 == 0:
-            return [_on_simplex(xp, w, old) for w, old in zip(numerators, at.rest, strict=True)]
-        if self.update == "mm":
-            return [l2_on_simplex(xp, self.weight * w, penalty.l2) for w in numerators]
-        return [
-            _ratio_on_simplex(xp, self.weight * w, old, penalty.l2) for w, old in zip(numerators, at.rest, strict=True)
-        ]
+            return [_on_simplex(xp, w, old) for w, old in zip(found, at.rest, strict=True)]
+        if update == "mm":
+            return [l2_on_simplex(xp, self.weight * w, penalty.l2) for w in found]
+        return [_ratio_on_simplex(xp, self.weight * w, old, penalty.l2) for w, old in zip(found, at.rest, strict=True)]
 
     def numbers(self, blocks: Blocks, at: FitState, size: float) -> Array:  # noqa: ARG002
         return at.sums["rows"]
@@ -157,6 +226,12 @@ class SimplexLoss(Loss):
     def transported(self) -> tuple[int, ...]:
         """Modes with a transport term."""
         return ()
+
+
+def numerators(at: FitState) -> list[Array]:
+    """Return the numerators w_n of all factors but the first."""
+    factors = [at.rest[0][:0], *at.rest]
+    return [old * mode_product(at.sums["product"], factors, mode) for mode, old in enumerate(at.rest, 1)]
 
 
 def column_masses(xp: Any, factors: Sequence[Array]) -> Any:

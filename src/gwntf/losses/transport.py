@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import methodcaller
@@ -16,12 +16,15 @@ from gwntf.data.columns import ColumnBlock
 from gwntf.geometry import Cost, Kernel, build_kernel
 from gwntf.losses.base import FitState, ObjectiveTerms, PlanTerms
 from gwntf.losses.entrywise import KullbackLeibler
-from gwntf.losses.penalty import NO_PENALTY, Penalty
 from gwntf.losses.simplex import SimplexLoss, column_masses, zero_mass
 from gwntf.losses.warm import WarmStarts
 from gwntf.transport import TransportLimits, positive, transport_mode
 
-_FEW = 2
+_FEW, _FEW_PLAIN = 12, 2
+"""Scalings of the first transports of an adaptive loss, also for the scheme of the papers."""
+
+_INNER_STEPS = 10
+"""Updates of new samples with the same Psi_bar."""
 
 
 class _Kernels:
@@ -50,9 +53,11 @@ class TransportLoss(SimplexLoss):
     relaxation: Relaxation  # lam, alpha, beta
     limits: TransportLimits  # Accuracy of the transports
     warm_limit: float = math.inf  # Memory in bytes for warm starts; if they need more, every transport starts cold
-    # Whether a fit starts with two scalings per transport and doubles them, up to the limit, as F converges
+    # Whether a fit starts with few scalings per transport and doubles them, up to the limit, as F converges
     adaptive: bool = False
     warm: bool = True  # Whether warm starts are kept
+    reuse: bool = False  # Whether Psi_bar is kept, for several updates of new samples per transport
+    complete: bool = False  # Whether every entry was observed; false before `prepared`
     kernels: _Kernels = field(init=False)
 
     def __post_init__(self) -> None:
@@ -62,23 +67,38 @@ class TransportLoss(SimplexLoss):
         object.__setattr__(self, "kernels", _Kernels(self.costs, self.relaxation.reg))
 
     def prepared(self, data: DataTensor) -> TransportLoss:
-        return replace(self, warm=self.state_bytes(data) <= self.warm_limit)
+        """Return the loss that keeps what fits into memory: warm starts first, which save more time than Psi_bar."""
+        found = replace(self, complete=data.complete)
+        choices = (found, replace(found, reuse=False), replace(found, warm=False))
+        return next(
+            (loss for loss in choices if loss.state_bytes(data) <= self.warm_limit), replace(choices[1], warm=False)
+        )
 
     def state_bytes(self, data: DataTensor) -> int:
-        """Return the size in bytes of the warm starts along all modes."""
-        if not self.warm:
-            return 0
+        """Return the size in bytes of the warm starts along all modes and of Psi_bar."""
         if not data.sparse:
-            return len(self.transported) * math.prod(data.shape) * data.dtype.itemsize
+            along_samples = 0 in self.transported
+            targets = along_samples + (len(self.transported) > along_samples)
+            copies = self.warm * len(self.transported) + self.reuse * targets
+            return copies * math.prod(data.shape) * data.dtype.itemsize
         counts = ((mode, sum(data.blocks.map(methodcaller("fiber_count", mode)))) for mode in self.transported)
-        return int(sum(count * data.shape[mode] for mode, count in counts) * data.dtype.itemsize)
+        entries = sum(count * data.shape[mode] for mode, count in counts)
+        return int((self.warm + self.reuse) * entries * data.dtype.itemsize)
+
+    @property
+    def inner_steps(self) -> int:
+        return _INNER_STEPS if self.reuse else 1
+
+    def for_start(self) -> SimplexLoss | None:
+        """Return KL with the same weight of the data term."""
+        return None if self.plain else KullbackLeibler(weight=self.weight)
 
     def for_new_samples(self) -> SimplexLoss:
-        loss = replace(self, costs=(None, *self.costs[1:]))
+        loss = replace(self, costs=(None, *self.costs[1:]), reuse=self.plain is None)
         return loss if loss.transported else loss._kl()
 
     def _kl(self) -> KullbackLeibler:
-        return KullbackLeibler(update=self.update, inner_iter=self.inner_iter)
+        return KullbackLeibler(plain=self.plain)
 
     @property
     def transported(self) -> tuple[int, ...]:
@@ -90,11 +110,17 @@ class TransportLoss(SimplexLoss):
 
     @property
     def first_effort(self) -> int:
-        return min(_FEW, self.last_effort) if self.adaptive else self.last_effort
+        return min(_FEW_PLAIN if self.plain else _FEW, self.last_effort) if self.adaptive else self.last_effort
 
     @property
     def last_effort(self) -> int:
         return self.limits.max_iter
+
+    def first(self, blocks: Blocks, at: FitState) -> FitState:
+        """Solve the first transports, which start cold, with the highest effort."""
+        if self.plain:
+            return super().first(blocks, at)
+        return super().first(blocks, at._replace(effort=self.last_effort))._replace(effort=at.effort)
 
     def refined(self, effort: int) -> int | None:
         return min(2 * effort, self.last_effort) if effort < self.last_effort else None
@@ -134,11 +160,13 @@ class TransportLoss(SimplexLoss):
         """
         start, x, y, mask, axes, backend = tile
         xp = backend.xp
-        seen, target = y if mask is None else y * mask, xp.zeros_like(x)
+        seen = y if mask is None else y * mask
+        target = xp.zeros_like(x) if state is None or not self.reuse else state.target(axes, start, x)
+        target[...] = 0
         limits = replace(self.limits, max_iter=effort)
         costs, starts = [], {}
         for mode, axis in axes.items():
-            log_u, warm = (None, False) if state is None else state.of(mode, start, x)
+            log_u, warm = (None, False) if state is None or not self.warm else state.of(mode, start, x)
             terms = transport_mode(
                 backend,
                 kernels[mode],
@@ -161,15 +189,20 @@ class TransportLoss(SimplexLoss):
             for mode, log_u in starts.items():
                 if state is not None and log_u is not None:
                     state.keep(mode, start, log_u)
+            if state is not None and self.reuse:
+                state.keep_target(axes, start, target)
 
-        ratio = target / positive(xp, seen)
-        if mask is not None:
-            ratio = xp.where(mask, ratio, xp.full_like(ratio, part))
-        return TileResult((ratio,), xp.concat(costs), done)
+        return TileResult((_ratio(xp, target, seen, mask, part),), xp.concat(costs), done)
+
+    def compare_target(self, block: Block, a: Array, rest: Sequence[Array], state: Any) -> SweepResult:
+        count, own = len(self.transported), tuple(mode for mode in self.transported if mode)
+        if not own:
+            return self._nothing(block, a, rest)
+        return block.sweep(partial(_look_at_target, state, len(own) / count), a, rest, own, sums=False)
 
     def _state(self, backend: Backend, state: Any, across: bool = False) -> WarmStarts | None:
         """Return the warm starts of a block (empty before its first transport), or None if none are kept."""
-        return (WarmStarts(backend, across) if state is None else state) if self.warm else None
+        return (WarmStarts(backend, across) if state is None else state) if self.warm or self.reuse else None
 
     def _nothing(self, block: Block, a: Array, rest: Sequence[Array]) -> SweepResult:
         xp = block.backend.xp
@@ -198,10 +231,10 @@ class TransportLoss(SimplexLoss):
 
     # --- methods of all blocks, run in the process of the fit ---
 
-    def measured(
-        self, blocks: Blocks, at: FitState, graphs: PerBlock | None = None, penalty: Penalty = NO_PENALTY
+    def evaluated(
+        self, blocks: Blocks, at: FitState, function: Callable[..., Any], *parts: PerBlock, **options: Any
     ) -> FitState:
-        found = super().measured(blocks, at, graphs, penalty)
+        found = super().evaluated(blocks, at, function, *parts, **options)
         if 0 not in self.transported:
             return found
         columns, sums, products = blocks.run_columns(
@@ -227,6 +260,19 @@ class TransportLoss(SimplexLoss):
 
     def kernels_on(self, blocks: Blocks, dtype: Any) -> list[Kernel]:
         return [self.kernels.on(mode, blocks.backend, dtype) for mode in self.transported]
+
+
+def _look_at_target(state: WarmStarts, part: float, tile: Tile) -> TileResult:
+    """Compare the Psi_bar of the last transport of a tile with the model; `part` is the ratio at missing entries."""
+    start, _, y, mask, axes, backend = tile
+    xp, target = backend.xp, state.target(axes, start, y)
+    ratio = _ratio(xp, target, y if mask is None else y * mask, mask, part)
+    return TileResult((ratio,), xp.astype(backend.zeros((1, y.shape[0]), y), xp.float64))
+
+
+def _ratio(xp: Any, target: Array, y: Array, mask: Array | None, part: float) -> Array:
+    ratio = target / positive(xp, y)
+    return ratio if mask is None else xp.where(mask, ratio, xp.full_like(ratio, part))
 
 
 def transport_loss(

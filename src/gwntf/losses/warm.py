@@ -1,9 +1,9 @@
-"""Warm starts of the transports: log U of every tile of a block, kept from one pass to the next."""
+"""What transports leave for the next pass over a block: log U of every tile, a warm start, and Psi_bar."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,12 +12,13 @@ from gwntf.backends import Backend
 from gwntf.core import Array, FloatArray
 
 Key = tuple[int, int]
-"""Mode of a tile, and the index of its first sample, fiber or column."""
+"""Mode of a tile, and the index of its first sample, fiber or column. Psi_bar has the key ~mode, with the first of the
+transported modes of the tile."""
 
 
 @dataclass(eq=False)
 class WarmStarts:
-    """log U by mode and tile; the transports update the arrays in place."""
+    """log U and Psi_bar by mode and tile; the transports update the arrays in place."""
 
     backend: Backend  # Backend of the arrays
     across: bool = False  # Whether tiles split the second axis of their arrays, as for transport of dense columns
@@ -41,6 +42,14 @@ class WarmStarts:
         kept = {key: backend.xp.asarray(backend.asarray(array), copy=True) for key, array in self.kept.items()}
         return WarmStarts(backend, self.across, kept, set(self.unused))
 
+    def taken(self, rows: Callable[[int], Array]) -> WarmStarts:
+        """Return the part of some samples, given the indices of their rows along the first axis by mode."""
+        found: dict[int, list[Array]] = {}
+        for mode, start in sorted(self.kept):
+            found.setdefault(mode, []).append(self.kept[mode, start])
+        kept = {(mode, 0): self.backend.xp.concat(parts)[rows(max(mode, ~mode))] for mode, parts in found.items()}
+        return WarmStarts(self.backend, self.across, kept)
+
     def of(self, mode: int, start: int, like: Array) -> tuple[Array, bool]:
         """Return the array of a tile, and whether it contains a warm start."""
         kept = self.kept.get((mode, start))
@@ -57,6 +66,14 @@ class WarmStarts:
         """
         self.kept[mode, start] = log_u
         self.unused.discard((mode, start))
+
+    def target(self, modes: Iterable[int], start: int, like: Array) -> Array:
+        """Return the Psi_bar of a tile that is transported along some modes, or zeros."""
+        return self.of(~min(modes), start, like)[0]
+
+    def keep_target(self, modes: Iterable[int], start: int, target: Array) -> None:
+        """Keep the Psi_bar of a tile."""
+        self.keep(~min(modes), start, target)
 
     def _split(self, mode: int, start: int, size: int) -> Array:
         """Split the array of a tile that was larger; return the first part."""
@@ -84,7 +101,7 @@ def split_states(
     """Undo `joined_states`, given its items; `counts` are the samples, fibers or columns of every block by mode."""
     made = [WarmStarts(backend, across) for _ in next(iter(counts.values()))]
     for mode, whole in saved:
-        bounds = np.cumsum(counts[mode])[:-1]
+        bounds = np.cumsum(counts[max(mode, ~mode)])[:-1]
         for state, part in zip(made, np.split(whole, bounds, axis=int(across)), strict=True):
             state.keep(mode, 0, backend.asarray(part))
     return made

@@ -8,7 +8,7 @@ fits, `project` embeds new samples, `long_costs` builds near-far costs.
 from gwntf.solver.callbacks import Callback, Iteration, ProgressBar, following
 from gwntf.solver.checkpoint import LAYOUT, RECORDS, Checkpoint, Keeper
 from gwntf.solver.long_costs import near_far_cost, resolve_long_costs
-from gwntf.solver.loop import evaluate, solve_each
+from gwntf.solver.loop import evaluate, next_state, solve_each
 from gwntf.solver.problem import Problem, Result, Stopping
 from gwntf.solver.project import project
 from gwntf.solver.start import INITS, start_factors, with_mass_of
@@ -30,6 +30,7 @@ __all__ = [
     "evaluate",
     "following",
     "near_far_cost",
+    "next_state",
     "project",
     "resolve_long_costs",
     "solve_each",

@@ -1,7 +1,8 @@
 """The outer loop: from every start, iterate until F converges."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,11 @@ from gwntf.solver.steps import Steps
 _log = logging.getLogger(__name__)
 
 _SLOW = 1e-3
-"""Relative decrease of F at or below which the effort of the data term is raised."""
+"""Predicted remaining decrease of F at or below which the effort of the data term is raised, if `tol` is zero."""
+
+_START, _PER_ITERATION, _FLOOR = Stopping(max_iter=80, tol=1e-4), 5, 0.1
+"""Stopping rule of the fit that improves a start, its maximum number of iterations for every iteration of the fit, and
+its smallest entries in relation to the mean of their column."""
 
 
 def solve_each(
@@ -40,6 +45,7 @@ def solve_each(
     data, backend = problem.data, problem.data.backend
     keeper = keeper or Keeper()
     steps: Steps | None = None
+    easier, loss = steps, problem.loss.for_start()
     for fit, (init, rng) in enumerate(inits):
         _check_init(init, n_init)
         result = keeper.finished(fit, backend)
@@ -48,7 +54,10 @@ def solve_each(
             drawn = [start_factors(data, rank, init, at.rng) for _ in range(n_init)]
             starts = [[backend.asarray(factor, data.dtype) for factor in start] for start in drawn]
             steps = steps or Steps(problem)
-            result = _best(steps, starts, stopping, callbacks, keeper, at)
+            if easier is None and isinstance(init, str) and loss is not None:
+                easier = Steps(replace(problem, loss=loss))
+            begin = partial(_improved, easier if isinstance(init, str) else None, stopping.max_iter)
+            result = _best(steps, starts, begin, stopping, callbacks, keeper, at)
             keeper.end(result)
         yield result
 
@@ -56,6 +65,7 @@ def solve_each(
 def _best(
     steps: Steps,
     starts: Sequence[Sequence[Array]],
+    begin: Callable[[Sequence[Array]], Sequence[Array]],
     stopping: Stopping,
     callbacks: Sequence[Callback],
     keeper: Keeper,
@@ -65,7 +75,8 @@ def _best(
     best, saved = at.best, at.loop
     for restart in range(at.restart, len(starts)):
         keeper.move(restart, best)
-        result = run(steps, starts[restart], stopping, callbacks, restart, keeper, saved)
+        start = starts[restart] if saved is not None else begin(starts[restart])
+        result = run(steps, start, stopping, callbacks, restart, keeper, saved)
         saved = None
         if best is None or result.objective < best.objective:
             best = result
@@ -74,6 +85,20 @@ def _best(
     if best is None:
         raise RuntimeError("no starts")
     return best
+
+
+def _improved(easier: Steps | None, max_iter: int, factors: Sequence[Array]) -> Sequence[Array]:
+    """Return factors fitted with the easier loss of `Loss.for_start`, if there is one, without entries near zero.
+
+    From random factors the transport loss may decrease so slowly that it seems to have converged; from a fit of KL it
+    does not. Factors given by the user are not changed.
+    """
+    if easier is None:
+        return factors
+    xp = easier.blocks.backend.xp
+    stopping = replace(_START, max_iter=min(_START.max_iter, _PER_ITERATION * max_iter))
+    fitted = run(easier, factors, stopping, (), 0, Keeper(), None).factors
+    return [xp.maximum(factor, _FLOOR * xp.sum(factor, axis=0) / factor.shape[0]) for factor in fitted]
 
 
 def _check_init(init: object, n_init: int) -> None:
@@ -104,11 +129,11 @@ def run(
             curve = [terms.total]
         while True:
             keeper.offer(partial(_state, steps, at, terms, curve))
-            finer = _finer(steps, at, curve, stopping)
-            at = finer or at
-            if status := _status(curve, steps.size, stopping, refined=finer is not None):
+            remaining = stopping.remaining(curve[at.since :], steps.size)
+            at, status = _decided(steps, at, curve, stopping, remaining)
+            if status is not None:
                 break
-            moved, next_terms = steps.next(at, len(curve) - 1)
+            moved, next_terms = next_state(steps, at, curve[-1], len(curve) - 1)
             if next_terms.broken:
                 status = Status.DIVERGED
                 break
@@ -124,7 +149,28 @@ def run(
                     break
         last = list(steps.factors(at))
     _log.info("restart %d: %s after %d iterations", restart, status.value, len(curve) - 1)
-    return Result(last, np.array(curve), terms, status)
+    return Result(last, np.array(curve), terms, status, remaining)
+
+
+def next_state(steps: Steps, at: FitState, value: float, count: int = 0) -> tuple[FitState, ObjectiveTerms]:
+    """Return the next fit state and F there, given F at the last one and the number of iterations before.
+
+    If a step raises F, shorter ones are tried, and in the end the update without acceleration.
+    """
+    moved, terms = steps.next(at, count)
+    if steps.loss.plain:
+        return moved, terms
+    tried = [at, moved]
+    while terms.broken or terms.total > value:
+        shorter = steps.loss.shorter(at, terms.total - value)
+        if shorter is None:
+            moved, terms = steps.retreat(at, moved)
+            tried = [moved]
+            break
+        at = shorter
+        moved, terms = steps.next(at, count)
+        tried.append(moved)
+    return steps.prepared(tried), terms
 
 
 def _state(steps: Steps, at: FitState, terms: ObjectiveTerms, curve: Sequence[float]) -> dict[str, Any]:
@@ -139,16 +185,28 @@ def evaluate(problem: Problem, factors: Sequence[FloatArray]) -> ObjectiveTerms:
     return Steps(problem).first(arrays)[1]
 
 
-def _finer(steps: Steps, at: FitState, curve: Sequence[float], stopping: Stopping) -> FitState | None:
-    """Return the fit state with a higher effort if F decreases slowly, or None."""
-    slow = Stopping(tol=max(stopping.tol, _SLOW))
-    if len(curve) < 2 or slow.moving(curve[-2], curve[-1], steps.size):
-        return None
-    return steps.refined(at)
+def _decided(
+    steps: Steps, at: FitState, curve: Sequence[float], stopping: Stopping, remaining: float
+) -> tuple[FitState, Status | None]:
+    """Return the fit state, with a higher effort if F has arrived with the current one, and why the loop stops or None.
 
-
-def _status(curve: Sequence[float], size: float, stopping: Stopping, *, refined: bool) -> Status | None:
-    """Return why the loop stops, or None if it continues."""
-    if len(curve) > 1 and stopping.tol > 0 and not refined and not stopping.moving(curve[-2], curve[-1], size):
-        return Status.ROSE if stopping.moving(curve[-1], curve[-2], size) else Status.CONVERGED
-    return Status.MAX_ITER if len(curve) > stopping.max_iter else None
+    The fit has converged if a higher effort does not change F either, or if there is none.
+    """
+    count, size = len(curve) - 1, steps.size
+    tested = stopping if stopping.tol > 0 else Stopping(tol=_SLOW)
+    refined_before = 0 < at.since == count - 1
+    arrived = tested.arrived(curve[-1], remaining, size) or (
+        refined_before and not tested.moving(curve[-2], curve[-1], size)
+    )
+    rose = count > 0 and tested.moving(curve[-1], curve[-2], size)
+    slow = arrived and not refined_before
+    if steps.loss.plain:
+        slow = count > 0 and not Stopping(tol=max(stopping.tol, _SLOW)).moving(curve[-2], curve[-1], size)
+    finer = steps.refined(at) if slow or rose else None
+    if finer is not None:
+        at = finer._replace(since=count)
+    elif stopping.tol > 0 and rose:
+        return at, Status.ROSE
+    elif stopping.tol > 0 and arrived:
+        return at, Status.CONVERGED
+    return at, Status.MAX_ITER if count >= stopping.max_iter else None

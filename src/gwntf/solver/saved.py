@@ -1,6 +1,6 @@
 """Fit states in checkpoints, concatenated over all blocks, so that a fit can resume with other blocks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import methodcaller
 from typing import Any
 
@@ -24,11 +24,17 @@ def to_file(steps: Steps, at: FitState) -> dict[str, Any]:
         "rows": _joined([part.rows for part in kept]),
         "own": None if kept[0].own is None else _joined([part.own for part in kept]),
         "state": list(joined_states([part.state for part in kept], False).items()),
+        "past": None if kept[0].past is None else _joined([part.past for part in kept], -2),
+        "step": None if kept[0].step is None else _joined([part.step for part in kept]),
         "rest": list(at.rest),
+        "rest_past": at.past,
+        "rest_step": at.step,
         "sums": list(_flat(at.sums).items()),
         "columns": None if columns is None else list(joined_states(columns, not steps.data.sparse).items()),
         "carried": at.carried,
         "effort": at.effort,
+        "acceleration": None if at.acceleration is None else list(map(np.asarray, at.acceleration)),
+        "since": at.since,
         "plain": blocks.recordable and steps.plain(at),
     }
 
@@ -38,26 +44,44 @@ def from_file(steps: Steps, saved: Mapping[str, Any]) -> FitState:
     blocks, split = steps.blocks, steps.data.split
     host = get_backend("numpy")
     none = [None] * len(blocks.slices)
-    counts = {mode: blocks.map(methodcaller("fiber_count", mode)) for mode, _ in saved["state"]}
+    modes = {max(mode, ~mode) for mode, _ in saved["state"]}
+    counts = {mode: blocks.map(methodcaller("fiber_count", mode)) for mode in modes}
     states = split_states(saved["state"], counts, host, False) if counts else none
-    own = none if saved["own"] is None else split(saved["own"])
-    kept = [BlockState(*parts) for parts in zip(split(saved["rows"]), own, states, strict=True)]
+    own, step = (none if saved[name] is None else split(saved[name]) for name in ("own", "step"))
+    past = none if saved["past"] is None else [saved["past"][..., part, :] for part in blocks.slices]
+    kept = [BlockState(*parts) for parts in zip(split(saved["rows"]), own, states, past, step, strict=True)]
     columns = None
     if saved["columns"]:
         counts = {0: blocks.column_counts()}
         columns = blocks.put(split_states(saved["columns"], counts, host, not steps.data.sparse))
-    backend = blocks.backend
+    backend, rest_past = blocks.backend, saved["rest_past"]
+    if isinstance(rest_past, list):
+        rest_past = [to_backend(backend, factor) for factor in rest_past]
+    elif rest_past is not None:
+        rest_past = to_backend(backend, rest_past)
     at = FitState(
         blocks.put(kept),
         [to_backend(backend, factor) for factor in saved["rest"]],
+        rest_past,
         _nested({name: to_backend(backend, value) for name, value in saved["sums"]}),
         columns,
         tuple(to_backend(backend, array) for array in saved["carried"]),
         int(saved["effort"]),
+        _acceleration(steps, saved["acceleration"]),
+        None if saved["rest_step"] is None else to_backend(backend, saved["rest_step"]),
+        int(saved["since"]),
     )
     if saved["plain"]:
         steps.make_plain(at)
     return steps.with_halo(at)
+
+
+def _acceleration(steps: Steps, saved: Sequence[NDArray[Any]] | None) -> Any:
+    """Return the state of the acceleration, of the kind of the loss."""
+    if saved is None:
+        return None
+    kind: Any = steps.loss.acceleration
+    return kind(*(part if part.ndim else part.item() for part in saved))
 
 
 def to_backend(backend: Backend, values: NDArray[Any]) -> Array:
@@ -67,8 +91,9 @@ def to_backend(backend: Backend, values: NDArray[Any]) -> Array:
     return backend.asarray(values)
 
 
-def _joined(parts: list[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else np.concatenate([get_backend("numpy").asarray(part) for part in parts])
+def _joined(parts: list[Any], axis: int = 0) -> Any:
+    host = get_backend("numpy")
+    return parts[0] if len(parts) == 1 else np.concatenate([host.asarray(part) for part in parts], axis=axis)
 
 
 def _flat(sums: Sums) -> dict[str, Any]:

@@ -41,26 +41,36 @@ class Steps:
     def first(self, factors: Sequence[Array]) -> tuple[FitState, ObjectiveTerms]:
         """Return the fit state at given factors, and F there."""
         rows, *rest = factors
-        kept = self.blocks.put([BlockState(part, None, None) for part in self.data.split(rows)])
+        kept = self.blocks.put([BlockState(part, past=part) for part in self.data.split(rows)])
         if self.blocks.recordable:
             kept = [kept[0]._replace(state=self._state)]
         at = FitState(kept, list(rest), columns=self._columns, effort=self.loss.first_effort)
+        at = self.loss.started(self.blocks, at, self.penalties)
         found, numbers = self._measured(self.loss.first(self.blocks, at))
         if self.blocks.recordable:
             state = found.kept[0].state
             self._state = state and state.cold()
             self._columns = found.columns and [state and state.cold() for state in found.columns]
-        return found, self._terms(numbers)
+        return self.prepared([found]), self._terms(numbers)
 
     def next(self, at: FitState, count: int = 0) -> tuple[FitState, ObjectiveTerms]:
         """Return the next fit state, and F there; `count` is the number of iterations before."""
         replayed = self._replayed(at)
         if replayed is not None:
             return replayed
-        found, numbers = self._advanced(at)
+        found, numbers = self._advanced(at, self._inputs(at))
         if count % DETACH_EVERY == DETACH_EVERY - 1:
             found = self._detached(found)
         return found, self._terms(numbers)
+
+    def retreat(self, at: FitState, moved: FitState) -> tuple[FitState, ObjectiveTerms]:
+        """Return the fit state after an update of `at` without acceleration, and F there; that of `moved` is higher."""
+        found, numbers = self._measured(self.loss.retreat(self.blocks, at, moved, self.graph, self.penalties))
+        return found, self._terms(numbers)
+
+    def prepared(self, tried: Sequence[FitState]) -> FitState:
+        """Return the last of some fit states, ready for the next step; see `Loss.prepared_step`."""
+        return tried[-1] if self.loss.plain else self.loss.prepared_step(self.blocks, tried, self.graph, self.penalties)
 
     def factors(self, at: FitState) -> Factors:
         """Return the factors in the scale in which a fit returns them."""
@@ -75,8 +85,12 @@ class Steps:
         """Return the fit state with its halo rows computed."""
         return at._replace(halo=self.graph.halo(at.kept))
 
-    def _advanced(self, at: FitState) -> tuple[FitState, Array]:
-        return self._measured(self.loss.advance(self.blocks, at, self.graph, self.penalties))
+    def _inputs(self, at: FitState) -> Array:
+        """Return the numbers that the next step depends on, on the backend."""
+        return self.blocks.backend.numbers(at.acceleration.inputs if at.acceleration else [0.0])
+
+    def _advanced(self, at: FitState, inputs: Array) -> tuple[FitState, Array]:
+        return self._measured(self.loss.advance(self.blocks, at, self.graph, self.penalties, inputs))
 
     def _measured(self, at: FitState) -> tuple[FitState, Array]:
         """Collect the results of a pass; also return the terms of F as one array."""
@@ -135,7 +149,7 @@ class Steps:
         if step is None:
             return None
         before = [backend.xp.asarray(array, copy=True) for array in _state_arrays(at)]
-        *arrays, numbers = step(*_arrays(at))
+        *arrays, numbers = step(self._inputs(at), *_arrays(at))
         terms = self._terms(numbers)
         if not terms.broken:
             return _with_arrays(at, iter(arrays)), terms
@@ -145,7 +159,8 @@ class Steps:
         return None
 
     def _flat_step(self, at: FitState, arrays: Sequence[Array]) -> tuple[Array, ...]:
-        found, numbers = self._advanced(_with_arrays(at, iter(arrays)))
+        inputs, *changing = arrays
+        found, numbers = self._advanced(_with_arrays(at, iter(changing)), inputs)
         return (*_arrays(found), numbers)
 
 
@@ -181,18 +196,22 @@ def _state_arrays(at: FitState) -> list[Array]:
 
 def _arrays(at: FitState) -> list[Array]:
     """Return all arrays of a fit state with one block that change in a step."""
-    kept = at.kept[0]
-    own = [] if kept.own is None else [kept.own]
-    sums: list[Array] = []
+    kept, sums = at.kept[0], list[Array]()
     at.sums.map(sums.append)
-    return [kept.rows, *own, *at.rest, *sums, *at.carried]
+    past = at.past if isinstance(at.past, list) else [at.past]
+    some = [part for part in (kept.own, kept.past, kept.step, at.step, *past) if part is not None]
+    return [kept.rows, *some, *at.rest, *sums, *at.carried]
 
 
 def _with_arrays(at: FitState, arrays: Iterator[Array]) -> FitState:
     """Return the fit state with its arrays replaced, in the order of `_arrays`."""
-    kept = at.kept[0]
-    rows = next(arrays)
-    own = None if kept.own is None else next(arrays)
+    kept, rows = at.kept[0], next(arrays)
+    listed = isinstance(at.past, list)
+    given = (kept.own, kept.past, kept.step, at.step, *(at.past if listed else [at.past]))
+    own, rows_past, rows_step, step, *past = (None if part is None else next(arrays) for part in given)
     rest = [next(arrays) for _ in at.rest]
     sums = at.sums.map(lambda _: next(arrays))
-    return at._replace(kept=[BlockState(rows, own, kept.state)], rest=rest, sums=sums, carried=tuple(arrays))
+    kept = BlockState(rows, own, kept.state, rows_past, rows_step)
+    return at._replace(
+        kept=[kept], rest=rest, past=past if listed else past[0], step=step, sums=sums, carried=tuple(arrays)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,17 +15,16 @@ import numpy as np
 from gwntf.backends.cpu.entrywise import ratio_and_kl
 from gwntf.backends.cpu.line_stack import transport_lines
 from gwntf.backends.cpu.products import T, scratch_size, tile_width
-from gwntf.backends.cpu.rows import SKEW, step_rows
 from gwntf.backends.cpu.stack import transport_stack
+from gwntf.backends.cpu.sweeps import sweep_rows, sweep_unit_columns
 from gwntf.backends.cpu.threads import Threads
 from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, LineForm
 from gwntf.backends.numpy_backend import NumpyBackend
-from gwntf.backends.protocol import Result, RowStep, StackTask, StackTransport
+from gwntf.backends.protocol import FusedSweeps, Result, StackTask, StackTransport
 from gwntf.core import FloatArray
 
 _SHORT = 256
 _LONG_TILE = 256
-_FEW, _MANY = range(3, 33), 512
 _DELAY = 1.0
 
 _log = logging.getLogger(__name__)
@@ -41,6 +41,7 @@ class CpuBackend(NumpyBackend):
     def __init__(self) -> None:
         self._compiled: set[tuple[str, str]] = set()
         self._compiling = threading.Lock()
+        self._scratch = threading.local()
 
     def __reduce__(self) -> tuple[type[CpuBackend], tuple[()]]:
         """Pickle no state: compiled functions are loaded from disk."""
@@ -59,32 +60,43 @@ class CpuBackend(NumpyBackend):
     def map(self, function: Callable[[slice], Result], blocks: Iterable[slice]) -> list[Result]:
         return self._threads.map(function, list(blocks))
 
+    def _reused(self, name: str, shape: tuple[int, ...], dtype: Any) -> FloatArray:
+        """Return an array of this thread that is overwritten by the next call with the same name and dtype.
+
+        New arrays of megabytes are slow: the system has to provide every page of them.
+        """
+        arrays, size = self._scratch.__dict__, math.prod(shape)
+        key = f"{name}, {np.dtype(dtype)}"
+        if key not in arrays or arrays[key].size < size:
+            arrays[key] = np.empty(size, dtype)
+        found: FloatArray = arrays[key][:size].reshape(shape)
+        return found
+
+    def product(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        out = self._reused("product", (a.shape[0], b.shape[1]), a.dtype)
+        return np.matmul(a, b, out=out)
+
     def fused_kl(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        ratio, kl = np.empty_like(x), np.empty(len(x))
-        ratio_and_kl(x, y, np.finfo(x.dtype).smallest_normal, ratio, kl)
+        ratio, kl, tiny = self._reused("ratio", x.shape, x.dtype), np.empty(len(x)), np.finfo(x.dtype).smallest_normal
+        self._compile("the KL divergence", x.dtype, ratio_and_kl, (x[:0], y[:0], tiny, ratio[:0], kl[:0]))
+        ratio_and_kl(x, y, tiny, ratio, kl)
         return ratio, kl
 
-    def row_step(self, other: FloatArray) -> RowStep | None:
-        """Return the compiled update for small ranks and large samples, where it is faster than BLAS."""
-        entries, rank = other.shape
-        if rank not in _FEW or entries < _MANY:
-            return None
-        padded = -(-rank // 4) * 4
-        others = np.zeros((padded, entries + SKEW), other.dtype)
-        others[:rank, :entries] = other.T
+    @property
+    def fused_sweeps(self) -> FusedSweeps:  # type: ignore[override]
+        return FusedSweeps(self._sweep_rows, self._sweep_unit_columns)
 
-        def step(
-            x: FloatArray, a: FloatArray, attraction: FloatArray | None, denominator: FloatArray
-        ) -> tuple[FloatArray, FloatArray, float]:
-            product, moved = np.empty((len(x), padded), x.dtype), np.zeros((len(x), padded), x.dtype)
-            sums = np.zeros_like(others)
-            rest = (a, attraction, denominator, others, product, moved, sums)
-            what = f"the least-squares update ({'no' if attraction is None else 'a'} graph)"
-            self._compile(what, x.dtype, step_rows, (x[:0], *rest))
-            cross = step_rows(x, *rest)
-            return moved[:, :rank], sums[:rank, :entries].T, cross
+    def _sweep_rows(
+        self, columns: FloatArray, linear: FloatArray, gram: FloatArray, curvature: FloatArray, count: int
+    ) -> None:
+        none = columns[:0, :0]
+        self._compile("the sweeps over rows", columns.dtype, sweep_rows, (none, none, none, curvature[:0], count))
+        sweep_rows(columns, linear, gram, curvature, count)
 
-        return step
+    def _sweep_unit_columns(self, columns: FloatArray, linear: FloatArray, gram: FloatArray, count: int) -> None:
+        none = columns[:0, :0]
+        self._compile("the sweeps over columns", columns.dtype, sweep_unit_columns, (none, none, none, count))
+        sweep_unit_columns(columns, linear, gram, count)
 
     def _compile(self, what: str, dtype: Any, function: Any, arguments: tuple[Any, ...]) -> None:
         """Compile a function for a dtype, or load it from disk, by calling it with empty arrays."""

@@ -107,8 +107,8 @@ class TorchBackend(Backend):
 
     def numbers(self, values: Sequence[Any]) -> Array:
         """Return a float64 tensor without host synchronisation."""
-        scalars = (v if is_tensor(v) else torch.full((), float(v), device=self.device) for v in values)
-        return torch.stack([scalar.to(torch.float64) for scalar in scalars])
+        wide = {"dtype": torch.float64, "device": self.device}
+        return torch.stack([v.to(torch.float64) if is_tensor(v) else torch.full((), float(v), **wide) for v in values])
 
     def recorded(
         self,

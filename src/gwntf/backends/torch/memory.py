@@ -63,7 +63,7 @@ def memory_error(error: RuntimeError, device: Any, given: Any, depth: int) -> De
         f"{device} has too little memory for X of shape {shape}: its {entries} entries take "
         f"{4 * entries / _GIB:.2f} GiB in float32, twice that in float64, and a fit several times as much. "
         f"Blocks of work had been reduced to 1/{2**depth} of their size. {requested}.{available} "
-        "Use fewer samples, dtype='float32', a smaller `warm_start_memory` of `TransportOptions`, or device='cpu'."
+        "Use fewer samples, dtype='float32', a smaller `max_memory` of `TransportOptions`, or device='cpu'."
     )
 
 

@@ -14,8 +14,8 @@ from torch import bool  # noqa: A004
 from gwntf.core import Array
 
 abs, all, any, sum = torch.abs, torch.all, torch.any, torch.sum  # noqa: A001
-clip, concat, exp, finfo, float64, full_like = (
-    torch.clip, torch.concat, torch.exp, torch.finfo, torch.float64, torch.full_like,
+broadcast_to, clip, concat, exp, finfo, float64, full_like = (
+    torch.broadcast_to, torch.clip, torch.concat, torch.exp, torch.finfo, torch.float64, torch.full_like,
 )  # fmt: skip
 isfinite, isinf, isnan, log, maximum = torch.isfinite, torch.isinf, torch.isnan, torch.log, torch.maximum
 ones_like, reshape, sqrt, squeeze, stack = (

@@ -67,7 +67,8 @@ def run_block(
     backend = block.backend
     with backend.session(None), backend.quiet():
         shared = [backend.asarray(factor) for factor in rest]
-        kept, sums, *product = function(block, shared, *(_on_backend(part, backend) for part in parts), **options)
+        own = [_on_backend(part, backend) for part in parts]
+        kept, sums, *product = function(block, shared, *own, **options)
         return Result(kept, sums.map(backend.to_numpy), *(backend.to_numpy(rows) for rows in product))
 
 
