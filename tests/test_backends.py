@@ -240,13 +240,17 @@ MODELS = {
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("model", list(MODELS.values()), ids=list(MODELS))
 def test_whole_fits_equal_the_reference(name, model, dtype):
-    """Factors, objective, error, new samples, their reconstruction and score."""
+    """Factors, objective, error, new samples, their reconstruction and score.
+
+    In the first iterations of the quasi-Newton method differences of rounding grow tenfold with each.
+    """
     X = load_digits_tensor()[0][:120]
     if model.missing == "ignore":
         X[np.random.default_rng(0).random(X.shape) < 0.05] = np.nan
     new, found = X[100:], []
+    iterations = 5 if dtype == "float64" else 3
     for engine in ("numpy", name):
-        model.set_params(max_iter=12, tol=0, random_state=0, dtype=dtype, engine=engine).fit(X)
+        model.set_params(max_iter=iterations, tol=0, random_state=0, dtype=dtype, engine=engine).fit(X)
         arrays = [*model.factors_, model.components_, model.transform(new), model.reconstruct(new)]
         scalars = [*model.objective_curve_, model.reconstruction_err_, model.score(new)]
         found.append((arrays, scalars))
@@ -255,6 +259,15 @@ def test_whole_fits_equal_the_reference(name, model, dtype):
         assert a.dtype == dtype
         assert np.linalg.norm(b - a) <= rtol * np.linalg.norm(a)
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=rtol, atol=rtol * np.abs(found[0][1]).max())
+
+
+@every_backend
+@pytest.mark.parametrize("model", [GWNTF(6), GWNTF(6, costs=(None, None, None)), GNMF(6)], ids=["transport", "KL", "LS"])
+def test_fits_to_the_end_reach_the_objective_of_the_reference(name, model):
+    X = load_digits_tensor()[0][:120]
+    model.set_params(random_state=0)
+    wanted, found = (model.set_params(engine=engine).fit(X).objective_ for engine in ("numpy", name))
+    assert found == pytest.approx(wanted, rel=0.01)
 
 
 @every_backend

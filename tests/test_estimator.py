@@ -109,6 +109,7 @@ def test_same_seed_same_bits(digits):
 
 
 def test_new_samples_are_independent_of_each_other(fitted):
+    """Up to rounding, which decides whether the last steps of a sample that has arrived are accepted."""
     new = load_digits().images[300:340]
     model = clone(fitted).set_params(tol=1e-5, max_iter=200)
     with warnings.catch_warnings():
@@ -116,9 +117,11 @@ def test_new_samples_are_independent_of_each_other(fitted):
         model.fit(load_digits().images[:100])
     together = model.transform(new)
     order = np.random.default_rng(0).permutation(40)
-    np.testing.assert_allclose(model.transform(new[order]), together[order], rtol=1e-10)
     one_by_one = np.concatenate([model.transform(new[i : i + 1]) for i in range(40)])
-    np.testing.assert_allclose(one_by_one, together, rtol=1e-10)
+    for found, wanted in ((model.transform(new[order]), together[order]), (one_by_one, together)):
+        apart = np.linalg.norm(found - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
+        assert apart.max() < 1e-4
+        assert np.median(apart) < 1e-10
 
 
 def test_transform_does_not_look_at_the_sample_cost(digits):
