@@ -15,6 +15,9 @@ import numpy as np
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.data.checks import as_real_array
 
+_POWER_STEPS = 30
+"""Steps of the power method."""
+
 
 def split_shape(shape: Sequence[int], mode: int) -> tuple[int, int, int]:
     """Return (before, length, after): the shape of the tensor as a stack of matrices whose first axis is `mode`."""
@@ -104,3 +107,19 @@ class KruskalRows:
         """Return a block of samples."""
         block = self.factors[0][rows] @ self._others.T
         return block.reshape(block.shape[0], *(factor.shape[0] for factor in self.factors[1:]))
+
+
+def rank_one(tensor: FloatArray) -> tuple[list[FloatArray], float]:
+    """Return the best nonnegative rank-one approximation, by the alternating power method: unit vectors and weight."""
+    axes = range(tensor.ndim)
+    vectors = [np.sqrt((tensor**2).sum(axis=tuple(a for a in axes if a != axis))) for axis in axes]
+    vectors = [vector / np.linalg.norm(vector) for vector in vectors]
+    weight = 0.0
+    for _ in range(_POWER_STEPS):
+        for axis in axes:
+            image = np.moveaxis(tensor, axis, 0)
+            for other in reversed([a for a in axes if a != axis]):
+                image = image @ vectors[other]
+            weight = float(np.linalg.norm(image))
+            vectors[axis] = image / weight
+    return vectors, weight

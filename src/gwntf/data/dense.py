@@ -175,7 +175,7 @@ class DenseBlock:
 
         def visit(tile: slice) -> tuple[float, float]:
             values = xp.astype(self.values[tile], xp.float64)
-            difference = values - model[tile]
+            difference = values - model[tile].reshape(*values.shape)
             if self.observed is not None:
                 difference = xp.where(self.observed[tile], difference, xp.zeros_like(difference))
             return _norm(xp, difference), _norm(xp, values)
@@ -190,7 +190,7 @@ class DenseBlock:
             return filled
 
         def visit(tile: slice) -> None:
-            filled[tile] = xp.where(observed[tile], filled[tile], model[tile])
+            filled[tile] = xp.where(observed[tile], filled[tile], model[tile].reshape(*filled[tile].shape))
 
         self.backend.map(visit, self._tiles())
         return filled

@@ -155,13 +155,13 @@ class SparseBlock:
         """|X - X^|^2 = |X|^2 - 2 <X, X^> + |X^|^2, with the last term from the Gram matrices of the factors."""
         unit = float(self.values.max(initial=0)) or 1.0
         samples, *rest = (self.backend.to_numpy(factor).astype(np.float64) for factor in model.factors)
-        factors = [samples / unit, *rest]
+        factors, coords = [samples / unit, *rest], self.coords
+        if len(factors) < len(coords):  # one factor for all axes of a sample
+            coords = np.stack([coords[0], _flat(coords[1:], self.shape[1:])])
         square = cross = 0.0
         for part in pieces(self.values.size, _ENTRIES):
             values = self.values[part].astype(np.float64) / unit
-            rows = reduce(
-                np.multiply, (factor[index] for factor, index in zip(factors, self.coords[:, part], strict=True))
-            )
+            rows = reduce(np.multiply, (factor[index] for factor, index in zip(factors, coords[:, part], strict=True)))
             square, cross = square + float(values @ values), cross + float(values @ rows.sum(axis=1))
         model_square = float(reduce(np.multiply, (factor.T @ factor for factor in factors)).sum())
         return unit * math.sqrt(max(square - 2 * cross + model_square, 0.0)), unit * math.sqrt(square)

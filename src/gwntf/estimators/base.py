@@ -38,6 +38,7 @@ class Factorization(Fitted, NestedDefaults):
     """
 
     n_components: int
+    parts: Any
     alpha: float | tuple[float, float]
     l1_ratio: float
     init: Any
@@ -161,6 +162,7 @@ class Factorization(Fitted, NestedDefaults):
         shape = raw.shape
         checked, given = self._check_loss(shape), self._check_graph(shape[0])
         self._penalties(shape[0])
+        held = self._held(shape[1:])
         if not isinstance(self.init, str):
             as_factors(self.init, shape, self.n_components)
         tensor, scale = raw.normalised(self.sample_norm)
@@ -171,9 +173,9 @@ class Factorization(Fitted, NestedDefaults):
             check_unscaled(tensor.dtype, tensor.largest, float(sums.sum()), self._degrees)
             warn_uneven(sums)
         warn_samples_last((shape[0], *self._layout))
-        loss = self._loss(checked, tensor).with_plain(self._plain)
+        loss = self._loss(checked, tensor).fitted_by(self._plain, held[0].shape[1] if held else 0)
         self.graph_, graph_reg = self._build_graph(given, tensor)
-        problem = Problem(tensor, loss, self.graph_, graph_reg, self._penalties(shape[0]))
+        problem = Problem(tensor, loss, self.graph_, graph_reg, self._penalties(shape[0]), held)
         if self.graph_ is not None and graph_reg > 0:
             warn_isolated(self.graph_)
         self._prepare_start(tensor)

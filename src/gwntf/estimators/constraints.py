@@ -15,6 +15,7 @@ POSITIVE = Interval(numbers.Real, 0, None, closed="neither")
 
 CONSTRAINTS: dict[str, list[Any]] = {
     "n_components": [AT_LEAST_ONE],
+    "parts": ["array-like", list, tuple, None],
     "costs": [StrOptions({"auto"}), list, tuple],
     "cost": [object],  # checked with the data
     "reg": [POSITIVE],

@@ -177,7 +177,10 @@ def _check_fitted(fitted: dict[str, Any]) -> None:
     means = [mean.shape for mean in fitted.get("_means", factors[1:])]
     if not all(fits) or means != [factor.shape for factor in factors[1:]]:
         raise ValueError("inconsistent attributes")
-    for mode, cost in enumerate(fitted.get("costs_", ())):
+    costs = fitted.get("costs_", ())
+    if len(sizes) == 2 and len(costs) == 1 + len(sample_shape):  # one factor may stand for all axes of a sample
+        sizes = [sizes[0], *sample_shape]
+    for mode, cost in enumerate(costs):
         if isinstance(cost, NearFarCost):
             if cost.size != sizes[mode]:
                 raise ValueError("a cost and its factor have different sizes")

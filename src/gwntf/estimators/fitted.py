@@ -18,6 +18,7 @@ from gwntf.backends import Backend, is_foreign
 from gwntf.core import Array, FloatArray, InputError
 from gwntf.data import DataTensor, KruskalRows, as_data, as_real_array, check_layout, check_unscaled, khatri_rao
 from gwntf.estimators.context import Context, open_context
+from gwntf.estimators.held_parts import check_parts
 from gwntf.estimators.notices import warn_graph_left_out, warn_new_samples
 from gwntf.estimators.sklearn_compat import as_float_array, as_frame, note_features, unweighted
 from gwntf.geometry import Ties
@@ -57,6 +58,10 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore
         if reset:
             self._layout, self.sample_shape_ = layout, tuple(sample_shape)
         return folded
+
+    def _held(self, sample_shape: Sequence[int]) -> list[FloatArray]:
+        """Return the factors of the held components, for samples of this shape in the model."""
+        return check_parts(self.parts, sample_shape, self.n_components)
 
     @abstractmethod
     def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:

@@ -21,6 +21,9 @@ class NMF(Matrix, LeastSquares):
     ----------
     n_components : int, default=10
         Number of components (the rank of the model).
+    parts : array or list of arrays, optional
+        Known parts that the fit keeps: the first components, in this order; all others are free. They are known up to
+        scale. An array has one part per row.
     alpha : float or pair of floats, default=0.0
         Weight of the penalty on the factors, as in scikit-learn: alpha (l1_ratio |A|_1 + (1 - l1_ratio)/2 |A|^2) on the
         embedding of the normalised samples, and n_samples times as much on every other factor. A pair gives the weights
@@ -91,6 +94,7 @@ class NMF(Matrix, LeastSquares):
         self,
         n_components: int = 10,
         *,
+        parts: Any = None,
         alpha: float | tuple[float, float] = 0.0,
         l1_ratio: float = 0.0,
         sample_norm: str | None = "l2",
@@ -106,6 +110,7 @@ class NMF(Matrix, LeastSquares):
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
+        self.parts = parts
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.sample_norm = sample_norm
@@ -136,6 +141,9 @@ class GNMF(Graph, Matrix, LeastSquares):
     ----------
     n_components : int, default=10
         Number of components (the rank of the model).
+    parts : array or list of arrays, optional
+        Known parts that the fit keeps: the first components, in this order; all others are free. They are known up to
+        scale. An array has one part per row.
     graph : "knn", KNNGraph, array, sparse matrix or None, default="knn"
         Graph on the samples. "knn" is ``KNNGraph()``, a neighbour graph with its default parameters; a symmetric
         (n_samples, n_samples) matrix is used as given, but cannot be extended to new samples; None is no graph.
@@ -214,6 +222,7 @@ class GNMF(Graph, Matrix, LeastSquares):
         self,
         n_components: int = 10,
         *,
+        parts: Any = None,
         graph: str | KNNGraph | Any = "knn",
         graph_reg: float = 0.1,
         alpha: float | tuple[float, float] = 0.0,
@@ -231,6 +240,7 @@ class GNMF(Graph, Matrix, LeastSquares):
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
+        self.parts = parts
         self.graph = graph
         self.graph_reg = graph_reg
         self.alpha = alpha
@@ -261,6 +271,9 @@ class SDNMF(Graph, PixelTransport):
     ----------
     n_components : int, default=10
         Number of components (the rank of the model).
+    parts : array or list of arrays, optional
+        Known parts that the fit keeps: the first components, in this order; all others are free. They are known up to
+        scale. An array has one part per row.
     cost : "grid", another named cost, array, SeparableCost or None, default="grid"
         Ground cost between the entries of a sample. "grid" is the city-block distance on the shape of the sample,
         "grid2" the squared Euclidean one, both scaled to at most one; None is the Kullback-Leibler divergence.
@@ -353,6 +366,7 @@ class SDNMF(Graph, PixelTransport):
         self,
         n_components: int = 10,
         *,
+        parts: Any = None,
         cost: CostSpec = "grid",
         reg: float = 0.01,
         reg_m: float | tuple[float, float] = 1.0,
@@ -375,6 +389,7 @@ class SDNMF(Graph, PixelTransport):
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
+        self.parts = parts
         self.cost = cost
         self.reg = reg
         self.reg_m = reg_m

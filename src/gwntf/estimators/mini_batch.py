@@ -31,6 +31,7 @@ from gwntf.solver import (
     Steps,
     Stopping,
     following,
+    hold,
     next_state,
     project,
     start_factors,
@@ -60,6 +61,10 @@ class MiniBatchGWNTF(PerModeTransport):
     ----------
     n_components : int, default=10
         Number of components (the rank of the model).
+    parts : array or list of arrays, optional
+        Known parts that the fit keeps: the first components, in this order; all others are free. They are known up to
+        scale. An array has one part per row, of the shape of a sample; a list has one (I_n, n_parts) factor per axis.
+        If all components are given, the parts may be any tensors, otherwise they must be of rank one.
     costs : "auto" or sequence, default="auto"
         As for `GWNTF`, with None for the samples; "auto" is "grid" on every other axis. Costs between slices of the
         data are those of the first batch.
@@ -140,6 +145,7 @@ class MiniBatchGWNTF(PerModeTransport):
         self,
         n_components: int = 10,
         *,
+        parts: Any = None,
         costs: str | Sequence[CostSpec] = "auto",
         reg: float = 0.01,
         reg_m: float | tuple[float, float] = 1.0,
@@ -161,6 +167,7 @@ class MiniBatchGWNTF(PerModeTransport):
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
+        self.parts = parts
         self.costs = costs
         self.reg = reg
         self.reg_m = reg_m
@@ -286,6 +293,7 @@ class MiniBatchGWNTF(PerModeTransport):
         if not first:
             return raw.normalised(self.sample_norm)
         checked = self._check_loss(raw.shape)
+        held = self._held(raw.shape[1:])
         if not isinstance(self.init, str):
             as_factors(self.init, (len(self.init[0]), *raw.shape[1:]), self.n_components)
         tensor, scale = raw.normalised(self.sample_norm)
@@ -293,10 +301,8 @@ class MiniBatchGWNTF(PerModeTransport):
             raise InputError("X", "only zeros in the first batch", "data with nonzero entries")
         self._loss(checked, tensor)
         self.graph_ = None
-        if isinstance(self.init, str):
-            self._means: list[FloatArray] = start_factors(tensor, self.n_components, self.init, rng)[1:]
-        else:
-            self._means = [np.asarray(factor, np.float64) / np.sum(factor, axis=0) for factor in self.init[1:]]
+        given = self.init if isinstance(self.init, str) else [np.ones((len(raw), self.n_components)), *self.init[1:]]
+        self._means: list[FloatArray] = start_factors(tensor, self.n_components, given, rng, held)[1:]
         self.n_batches_ = 0
         return tensor, scale
 
@@ -309,6 +315,8 @@ class MiniBatchGWNTF(PerModeTransport):
     def _learn(self, tensor: DataTensor) -> tuple[Any, ObjectiveTerms]:
         """Embed and fit a batch, and add its numerators to the means; return the embedding and the terms of F."""
         backend, loss, rest = tensor.backend, self._loss_of_new_samples(), self._shared_on(tensor)
+        held = self._held(tensor.shape[1:])
+        loss = loss.fitted_by(None, held[0].shape[1] if held else 0)
         embedding, _ = project(tensor, loss, rest, Stopping(_EMBEDDING, 0))
         steps = Steps(Problem(tensor, loss))
         with backend.quiet():
@@ -330,10 +338,12 @@ class MiniBatchGWNTF(PerModeTransport):
         """Return the shared factors: the means, scaled to columns that sum to one."""
         raised = [np.maximum(mean, _FLOOR * mean.max(axis=0)) for mean in self._means]
         sums = [mean.sum(axis=0) for mean in raised]
-        return [
+        shared = [
             np.where(total > 0, mean / np.where(total > 0, total, 1), 1 / len(mean))
             for mean, total in zip(raised, sums, strict=True)
         ]
+        held = self._held(self.sample_shape_)
+        return hold([np.empty(0), *shared], held)[1:] if held else shared
 
     def _shared_on(self, tensor: DataTensor) -> list[Any]:
         return [tensor.backend.asarray(factor, tensor.dtype) for factor in self._shared()]

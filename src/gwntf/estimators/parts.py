@@ -47,7 +47,14 @@ class Tensor(Factorization):
     def _fold(self, data: DataTensor) -> tuple[DataTensor, tuple[int, ...]]:
         if self.sample_shape is not None:
             data = data.reshape(check_sample_shape(self.sample_shape, data.shape))
-        return data, data.shape[1:]
+        shape = data.shape[1:]
+        if data.sparse and self.parts is not None and len(self._held(shape)) < len(shape):
+            return self._flattened(data), shape
+        return data, shape
+
+    def _flattened(self, data: DataTensor) -> DataTensor:
+        """Return sparse samples as rows, for parts that are not of rank one."""
+        return data.reshape((math.prod(data.shape[1:]),))
 
 
 class Matrix(Factorization):
@@ -139,6 +146,11 @@ class PerModeTransport(Tensor, Transport):
 
     def _default_costs(self, shape: tuple[int, ...]) -> Any:  # noqa: ARG002
         return "auto"
+
+    def _flattened(self, data: DataTensor) -> DataTensor:  # noqa: ARG002
+        """Raise an error: the axes of the samples have their own costs."""
+        allowed = "parts of rank one, dense samples, or samples with one axis"
+        raise InputError("parts", "tensors that are not of rank one, with sparse samples", allowed)
 
 
 class PixelTransport(Matrix, Transport):

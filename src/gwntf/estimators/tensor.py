@@ -21,6 +21,10 @@ class NCP(Tensor, LeastSquares):
     ----------
     n_components : int, default=10
         Number of components (the rank of the model).
+    parts : array or list of arrays, optional
+        Known parts that the fit keeps: the first components, in this order; all others are free. They are known up to
+        scale. An array has one part per row, of the shape of a sample; a list has one (I_n, n_parts) factor per axis.
+        If all components are given, the parts may be any tensors, otherwise they must be of rank one.
     alpha : float or pair of floats, default=0.0
         Weight of the penalty on the factors, as in scikit-learn: alpha (l1_ratio |A|_1 + (1 - l1_ratio)/2 |A|^2) on the
         embedding of the normalised samples, and n_samples times as much on every other factor. A pair gives the weights
@@ -93,6 +97,7 @@ class NCP(Tensor, LeastSquares):
         self,
         n_components: int = 10,
         *,
+        parts: Any = None,
         alpha: float | tuple[float, float] = 0.0,
         l1_ratio: float = 0.0,
         sample_shape: Sequence[int] | None = None,
@@ -109,6 +114,7 @@ class NCP(Tensor, LeastSquares):
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
+        self.parts = parts
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.sample_shape = sample_shape
@@ -139,6 +145,10 @@ class GNCP(Graph, Tensor, LeastSquares):
     ----------
     n_components : int, default=10
         Number of components (the rank of the model).
+    parts : array or list of arrays, optional
+        Known parts that the fit keeps: the first components, in this order; all others are free. They are known up to
+        scale. An array has one part per row, of the shape of a sample; a list has one (I_n, n_parts) factor per axis.
+        If all components are given, the parts may be any tensors, otherwise they must be of rank one.
     graph : "knn", KNNGraph, array, sparse matrix or None, default="knn"
         Graph on the samples. "knn" is ``KNNGraph()``, a neighbour graph with its default parameters; a symmetric
         (n_samples, n_samples) matrix is used as given, but cannot be extended to new samples; None is no graph.
@@ -219,6 +229,7 @@ class GNCP(Graph, Tensor, LeastSquares):
         self,
         n_components: int = 10,
         *,
+        parts: Any = None,
         graph: str | KNNGraph | Any = "knn",
         graph_reg: float = 0.1,
         alpha: float | tuple[float, float] = 0.0,
@@ -237,6 +248,7 @@ class GNCP(Graph, Tensor, LeastSquares):
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
+        self.parts = parts
         self.graph = graph
         self.graph_reg = graph_reg
         self.alpha = alpha
@@ -268,6 +280,10 @@ class SWIFT(PerModeTransport):
     ----------
     n_components : int, default=10
         Number of components (the rank of the model).
+    parts : array or list of arrays, optional
+        Known parts that the fit keeps: the first components, in this order; all others are free. They are known up to
+        scale. An array has one part per row, of the shape of a sample; a list has one (I_n, n_parts) factor per axis.
+        If all components are given, the parts may be any tensors, otherwise they must be of rank one.
     costs : "auto" or sequence, default="auto"
         One ground cost per axis of X (after folding), samples first: "grid" (|i - j|), "grid2" (its square), "cosine"
         or "euclidean" (between slices of the data), each scaled to at most one; an (I, I) array, used as given; a
@@ -355,6 +371,7 @@ class SWIFT(PerModeTransport):
         self,
         n_components: int = 10,
         *,
+        parts: Any = None,
         costs: str | Sequence[CostSpec] = "auto",
         reg: float = 0.01,
         reg_m: float | tuple[float, float] = 1.0,
@@ -375,6 +392,7 @@ class SWIFT(PerModeTransport):
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
+        self.parts = parts
         self.costs = costs
         self.reg = reg
         self.reg_m = reg_m
@@ -416,6 +434,10 @@ class GWNTF(Graph, PerModeTransport):
     ----------
     n_components : int, default=10
         Number of components (the rank of the model).
+    parts : array or list of arrays, optional
+        Known parts that the fit keeps: the first components, in this order; all others are free. They are known up to
+        scale. An array has one part per row, of the shape of a sample; a list has one (I_n, n_parts) factor per axis.
+        If all components are given, the parts may be any tensors, otherwise they must be of rank one.
     costs : "auto" or sequence, default="auto"
         One ground cost per axis of X (after folding), samples first: "grid" (|i - j|), "grid2" (its square), "cosine"
         or "euclidean" (between slices of the data), each scaled to at most one; an (I, I) array, used as given; a
@@ -513,6 +535,7 @@ class GWNTF(Graph, PerModeTransport):
         self,
         n_components: int = 10,
         *,
+        parts: Any = None,
         costs: str | Sequence[CostSpec] = "auto",
         reg: float = 0.01,
         reg_m: float | tuple[float, float] = 1.0,
@@ -535,6 +558,7 @@ class GWNTF(Graph, PerModeTransport):
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
+        self.parts = parts
         self.costs = costs
         self.reg = reg
         self.reg_m = reg_m

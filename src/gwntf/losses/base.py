@@ -104,13 +104,15 @@ class Loss(ABC):
     """A data term."""
 
     plain: Plain | None = None  # The scheme of the papers, or None for that of the library
+    held: int = 0  # Number of leading components whose columns are kept in all factors but that of the samples
     largest_momentum: ClassVar[float] = 2.0  # Limit of the bound of `Momentum`
     acceleration: ClassVar[type[Momentum] | type[Search]] = Momentum
 
-    def with_plain(self, plain: Plain | None) -> Loss:
-        """Return the loss with another scheme."""
+    def fitted_by(self, plain: Plain | None, held: int) -> Loss:
+        """Return the loss with another scheme and another number of held components."""
         loss = copy(self)
         object.__setattr__(loss, "plain", plain)
+        object.__setattr__(loss, "held", held)
         return loss
 
     def for_start(self) -> Loss | None:

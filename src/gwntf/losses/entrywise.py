@@ -13,6 +13,7 @@ from gwntf.data import Block, Blocks, BlockState, Sums, SweepResult, Tile, TileR
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import FitState, Loss
 from gwntf.losses.graph import GraphGradient, GraphTerm, gradient_of, ratio
+from gwntf.losses.held import all_with_held, with_held
 from gwntf.losses.penalty import Penalties, Penalty
 from gwntf.losses.scheme import extrapolated_ratio
 from gwntf.losses.simplex import SimplexLoss, column_masses, zero_mass
@@ -131,7 +132,7 @@ class Entrywise(Loss):
     def advance(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties, inputs: Array) -> FitState:
         """Update the factors in turn, samples last; the last pass also measures for the next iteration."""
         xp, rest, sums = blocks.backend.xp, list(at.rest), at.sums
-        for mode in range(1, 1 + len(rest)):
+        for mode in range(1, 1 if self.held == rest[0].shape[1] else 1 + len(rest)):
             if mode > 1:
                 (sums,) = blocks.collect(blocks.run(self.measure, rest, at.kept)[1])
             old, factors = rest[mode - 1], [rest[0][:0], *rest]
@@ -141,11 +142,13 @@ class Entrywise(Loss):
                 down = sums["masses"] * column_masses(xp, others) + xp.zeros_like(old)
             else:
                 down = mode_product(sums["down"], factors, mode)
-            rest[mode - 1] = ratio(xp, old, up, down, None, penalties.others, self.power)
+            moved = ratio(xp, old, up, down, None, penalties.others, self.power)
+            rest[mode - 1] = with_held(xp, moved, old, self.held)
         if self.plain:
             return self._rows_updated(blocks, at._replace(rest=rest), graph, penalties)
         momentum = blocks.backend.asarray(inputs, blocks.backend.dtype(rest[0]))[0]
         moved = [extrapolated_ratio(xp, new, old, momentum) for new, old in zip(rest, at.past, strict=True)]
+        moved = all_with_held(xp, moved, rest, self.held)
         return self._rows_updated(blocks, at._replace(rest=moved, past=rest), graph, penalties, momentum=momentum)
 
     def retreat(

@@ -14,6 +14,7 @@ from gwntf.data import Block, Blocks, BlockState, DataTensor, Sums, Tile, TileRe
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import FitState, Loss
 from gwntf.losses.graph import GraphGradient, GraphTerm, gradient_of, ratio
+from gwntf.losses.held import all_with_held, with_held
 from gwntf.losses.penalty import Penalties, Penalty
 from gwntf.losses.scheme import Plain, extrapolated_line
 from gwntf.losses.sweeps import sweep_rows, sweep_unit_columns, unit_columns
@@ -33,6 +34,7 @@ class LeastSquares(Loss):
     largest_momentum = 1.0
     complete: bool = True  # Whether every entry was observed
     plain: Plain | None = None  # Multiplicative updates instead, without a constraint on the columns
+    held: int = 0
 
     def prepared(self, data: DataTensor) -> LeastSquares:
         return replace(self, complete=data.complete)
@@ -147,7 +149,7 @@ class LeastSquares(Loss):
         weight = blocks.backend.asarray(inputs, blocks.backend.dtype(past[0]))[0]
         rest = [extrapolated_line(xp, new, old, weight) for new, old in zip(past, at.past, strict=True)]
         if not penalties.others.present:
-            rest = [unit_columns(xp, factor)[0] for factor in rest]
+            rest = all_with_held(xp, [unit_columns(xp, factor)[0] for factor in rest], at.rest, self.held)
         return self._rows_updated(blocks, at._replace(rest=rest, past=past), graph, penalties)
 
     def retreat(
@@ -170,6 +172,8 @@ class LeastSquares(Loss):
         The products of dense data serve all modes, those of sparse data one mode.
         """
         xp, rest, data = blocks.backend.xp, list(at.rest), at.sums["data"]
+        if self.held == rest[0].shape[1]:
+            return rest
         grams = [at.sums["gram"], *at.carried]
         for mode in range(1, 1 + len(rest)):
             if 0 not in data and mode not in data:
@@ -182,11 +186,19 @@ class LeastSquares(Loss):
         return rest
 
     def _updated_factor(self, backend: Backend, old: Array, product: Array, grams: Array, penalty: Penalty) -> Array:
+        """Update the columns of a factor that are not held; the others enter the linear term of their sweeps."""
+        held, xp = self.held, backend.xp
         if self.plain:
-            return ratio(backend.xp, old, product, old @ grams, None, penalty)
+            return with_held(xp, ratio(xp, old, product, old @ grams, None, penalty), old, held)
+        free = old
+        if held:
+            free, product = old[:, held:], product[:, held:] - old[:, :held] @ grams[:held, held:]
+            grams = grams[held:, held:]
         if penalty.present:
-            return swept_rows(backend, old, product, grams, None, penalty, _SWEEPS)
-        return sweep_unit_columns(backend, old, product, grams, _SWEEPS)
+            moved = swept_rows(backend, free, product, grams, None, penalty, _SWEEPS)
+        else:
+            moved = sweep_unit_columns(backend, free, product, grams, _SWEEPS)
+        return xp.concat([old[:, :held], moved], axis=1) if held else moved
 
     def numbers(self, blocks: Blocks, at: FitState, size: float) -> Array:
         """Return the value, computed from Gram matrices if no entries are missing."""

@@ -31,6 +31,7 @@ from gwntf.geometry import SampleGraph
 from gwntf.losses.base import FitState
 from gwntf.losses.graph import GraphTerm, gradient_of
 from gwntf.losses.graph_solve import System, graph_solve, solution, step_count
+from gwntf.losses.held import without_held
 from gwntf.losses.penalty import Penalties, Penalty
 from gwntf.losses.scheme import Search
 from gwntf.transport import positive
@@ -82,8 +83,10 @@ def row_point(
     return Point(root, data, total, 4 * weight)
 
 
-def column_point(xp: Any, factors: Sequence[Array], numerators: Sequence[Array], weight: float, l2: float) -> Point:
-    """Return the point of factors whose columns sum to one."""
+def column_point(
+    xp: Any, factors: Sequence[Array], numerators: Sequence[Array], weight: float, l2: float, held: int
+) -> Point:
+    """Return the point of factors whose columns sum to one; held components have no gradient."""
     masses = [xp.sum(numerator, axis=0) for numerator in numerators]
     light = _LIGHT * xp.sum(masses[0])
     a, mass = xp.concat(factors), _below(xp, masses, factors)
@@ -92,6 +95,7 @@ def column_point(xp: Any, factors: Sequence[Array], numerators: Sequence[Array],
     if l2 > 0:
         squares = _below(xp, [xp.sum(factor * factor, axis=0) for factor in factors], factors)
         total = total + 2 * l2 * root * (a - squares)
+    data, total = (without_held(xp, part, held) for part in (data, total))
     return Point(root, data, total, 4 * weight * xp.maximum(mass, light))
 
 
@@ -234,6 +238,7 @@ class QuasiNewton:
     graph: GraphTerm
     penalties: Penalties
     numerators: Callable[[FitState], list[Array]]  # w_n of all factors but the first
+    held: int = 0  # Number of leading components for which these factors have no gradient
 
     def started(self, at: FitState) -> FitState:
         """Return a fit state with its next step, without history."""
@@ -259,7 +264,10 @@ class QuasiNewton:
         kept, row_sums = self.blocks.apply(learn_rows, self.graph.graphs, *parts, owned=owned, **options)
         l2 = self.penalties.others.l2
         first = tried[0].past is None
-        points = [column_point(xp, at.rest, self.numerators(at), self.weight, l2) for at in tried[0 if first else 1 :]]
+        points = [
+            column_point(xp, at.rest, self.numerators(at), self.weight, l2, self.held)
+            for at in tried[0 if first else 1 :]
+        ]
         if not first:
             points.insert(0, Point.of_history(xp, xp.concat(tried[0].rest), tried[0].past))
         past, sums = recorded(xp, tried[0].past, points, slots, pairs)

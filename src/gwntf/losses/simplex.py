@@ -23,6 +23,7 @@ from gwntf.data import Block, Blocks, BlockState, PerBlock, Sums, SweepResult, m
 from gwntf.geometry import SampleGraph
 from gwntf.losses.base import FitState, Loss
 from gwntf.losses.graph import RULES, GraphGradient, GraphTerm, gradient_of, tied_root
+from gwntf.losses.held import all_with_held, with_held
 from gwntf.losses.penalty import NO_PENALTY, Penalties, Penalty, l2_on_simplex
 from gwntf.losses.quasi_newton import QuasiNewton, stepped
 from gwntf.losses.scheme import Plain, Search
@@ -41,6 +42,7 @@ class SimplexLoss(Loss):
 
     acceleration = Search
     plain: Plain | None = None  # The scheme of the papers
+    held: int = 0
 
     @property
     @abstractmethod
@@ -163,7 +165,7 @@ class SimplexLoss(Loss):
         moved = stepped(blocks.backend, xp.concat(at.rest), at.past, at.step, inputs)
         for old in at.rest:
             stop = start + old.shape[0]
-            rest.append(_on_simplex(xp, moved[start:stop], old))
+            rest.append(with_held(xp, _on_simplex(xp, moved[start:stop], old), old, self.held))
             start = stop
         return self.evaluated(blocks, at._replace(rest=rest), self.visit_stepped, inputs=inputs)
 
@@ -186,7 +188,7 @@ class SimplexLoss(Loss):
     def prepared_step(
         self, blocks: Blocks, tried: Sequence[FitState], graph: GraphTerm, penalties: Penalties
     ) -> FitState:
-        method = QuasiNewton(blocks, self.weight, graph, penalties, numerators)
+        method = QuasiNewton(blocks, self.weight, graph, penalties, numerators, self.held)
         return method.started(tried[0]) if len(tried) == 1 else method.continued(tried)
 
     def _updated(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties, plain: Plain) -> FitState:
@@ -211,10 +213,13 @@ class SimplexLoss(Loss):
         """Return all other factors updated: their numerators with columns divided by their sums, or with L2."""
         xp, found = blocks.backend.xp, numerators(at)
         if penalty.l2 == 0:
-            return [_on_simplex(xp, w, old) for w, old in zip(found, at.rest, strict=True)]
-        if update == "mm":
-            return [l2_on_simplex(xp, self.weight * w, penalty.l2) for w in found]
-        return [_ratio_on_simplex(xp, self.weight * w, old, penalty.l2) for w, old in zip(found, at.rest, strict=True)]
+            moved = [_on_simplex(xp, w, old) for w, old in zip(found, at.rest, strict=True)]
+        elif update == "mm":
+            moved = [l2_on_simplex(xp, self.weight * w, penalty.l2) for w in found]
+        else:
+            pairs = zip(found, at.rest, strict=True)
+            moved = [_ratio_on_simplex(xp, self.weight * w, old, penalty.l2) for w, old in pairs]
+        return all_with_held(xp, moved, at.rest, self.held)
 
     def numbers(self, blocks: Blocks, at: FitState, size: float) -> Array:  # noqa: ARG002
         return at.sums["rows"]

@@ -91,14 +91,14 @@ class TransportLoss(SimplexLoss):
 
     def for_start(self) -> SimplexLoss | None:
         """Return KL with the same weight of the data term."""
-        return None if self.plain else KullbackLeibler(weight=self.weight)
+        return None if self.plain else KullbackLeibler(weight=self.weight, held=self.held)
 
     def for_new_samples(self) -> SimplexLoss:
         loss = replace(self, costs=(None, *self.costs[1:]), reuse=self.plain is None)
         return loss if loss.transported else loss._kl()
 
     def _kl(self) -> KullbackLeibler:
-        return KullbackLeibler(plain=self.plain)
+        return KullbackLeibler(plain=self.plain, held=self.held)
 
     @property
     def transported(self) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from gwntf.solver.long_costs import near_far_cost, resolve_long_costs
 from gwntf.solver.loop import evaluate, next_state, solve_each
 from gwntf.solver.problem import Problem, Result, Stopping
 from gwntf.solver.project import project
-from gwntf.solver.start import INITS, start_factors, with_mass_of
+from gwntf.solver.start import INITS, hold, start_factors, with_mass_of
 from gwntf.solver.steps import Steps
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Stopping",
     "evaluate",
     "following",
+    "hold",
     "near_far_cost",
     "next_state",
     "project",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gwntf.core import Array, FloatArray, InputError, Status
-from gwntf.losses import FitState, ObjectiveTerms
+from gwntf.losses import FitState, ObjectiveTerms, all_with_held
 from gwntf.solver.callbacks import Callback, Iteration
 from gwntf.solver.checkpoint import Keeper, Progress
 from gwntf.solver.problem import Problem, Result, Stopping
@@ -45,13 +45,13 @@ def solve_each(
     data, backend = problem.data, problem.data.backend
     keeper = keeper or Keeper()
     steps: Steps | None = None
-    easier, loss = steps, problem.loss.for_start()
+    easier, loss = steps, problem.loss.for_start() if problem.loss.held < rank else None
     for fit, (init, rng) in enumerate(inits):
         _check_init(init, n_init)
         result = keeper.finished(fit, backend)
         if result is None:
             at = keeper.begin(rng, backend)
-            drawn = [start_factors(data, rank, init, at.rng) for _ in range(n_init)]
+            drawn = [start_factors(data, rank, init, at.rng, problem.held) for _ in range(n_init)]
             starts = [[backend.asarray(factor, data.dtype) for factor in start] for start in drawn]
             steps = steps or Steps(problem)
             if easier is None and isinstance(init, str) and loss is not None:
@@ -98,7 +98,8 @@ def _improved(easier: Steps | None, max_iter: int, factors: Sequence[Array]) -> 
     xp = easier.blocks.backend.xp
     stopping = replace(_START, max_iter=min(_START.max_iter, _PER_ITERATION * max_iter))
     fitted = run(easier, factors, stopping, (), 0, Keeper(), None).factors
-    return [xp.maximum(factor, _FLOOR * xp.sum(factor, axis=0) / factor.shape[0]) for factor in fitted]
+    raised = [xp.maximum(factor, _FLOOR * xp.sum(factor, axis=0) / factor.shape[0]) for factor in fitted]
+    return [raised[0], *all_with_held(xp, raised[1:], factors[1:], easier.loss.held)]
 
 
 def _check_init(init: object, n_init: int) -> None:
@@ -124,8 +125,9 @@ def run(
         else:
             at, terms = steps.first(factors)
             if terms.broken:
+                name = "parts" if steps.loss.held else "init"
                 allowed = "factors whose model is positive wherever X is, and data whose squares do not overflow"
-                raise InputError("init", f"a start at which the objective is {terms.total}", allowed)
+                raise InputError(name, f"a start at which the objective is {terms.total}", allowed)
             curve = [terms.total]
         while True:
             keeper.offer(partial(_state, steps, at, terms, curve))

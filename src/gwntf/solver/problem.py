@@ -21,6 +21,8 @@ class Problem:
     graph: csr_array | None = None  # V on the samples
     graph_reg: float = 0.0  # mu
     penalties: Penalties = NO_PENALTIES  # L1 and L2 penalties on the factors
+    # Factors, except that of the samples, of the held components, which are the first ones; see `start.hold`
+    held: Sequence[FloatArray] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.graph_reg < math.inf:

@@ -1,29 +1,43 @@
 """Initial factors, computed in NumPy so that every backend starts from the same ones."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray
-from gwntf.data import DataTensor, as_factors, khatri_rao, to_simplex
+from gwntf.data import DataTensor, as_factors, khatri_rao, rank_one, to_simplex
 
 INITS = ("random", "nndsvd")
 
 _FLOOR = 1e-2
-_POWER_STEPS = 30
 
 _EXTRA = 10
 """Random directions in addition to the requested singular pairs."""
 
 
-def start_factors(tensor: DataTensor, rank: int, init: object, rng: np.random.RandomState) -> list[FloatArray]:
-    """Return factors on the simplex whose model has the mass of the data."""
+def start_factors(
+    tensor: DataTensor, rank: int, init: object, rng: np.random.RandomState, held: Sequence[FloatArray] = ()
+) -> list[FloatArray]:
+    """Return factors on the simplex whose model has the mass of the data; see `hold` for the held components."""
     shape = tensor.shape
     if not isinstance(init, str):
-        return to_simplex(as_factors(init, shape, rank))
+        given = to_simplex(as_factors(init, shape, rank))
+        return hold(given, held) if held else given
     factors = random_factors(shape, rank, rng) if init == "random" else nndsvd_factors(tensor, rank, rng)
-    return with_mass_of(tensor, factors)
+    return with_mass_of(tensor, hold(to_simplex(factors), held) if held else factors)
+
+
+def hold(factors: list[FloatArray], held: Sequence[FloatArray]) -> list[FloatArray]:
+    """Return factors on the simplex with the first components replaced by the held ones, also on the simplex.
+
+    If all components are held, one factor for all axes of a sample may stand for several.
+    """
+    samples, *rest = factors
+    if len(held) < len(rest):
+        return [samples, *held]
+    return [samples, *(np.hstack([own, old[:, own.shape[1] :]]) for own, old in zip(held, rest, strict=True))]
 
 
 def with_mass_of(tensor: DataTensor, factors: list[FloatArray]) -> list[FloatArray]:
@@ -56,7 +70,7 @@ def nndsvd_factors(tensor: DataTensor, rank: int, rng: np.random.RandomState) ->
     usable = int((singular > singular[0] * np.finfo(np.float64).eps).sum())
     for component in range(usable):
         samples, features = _heavier_sign(left[:, component], right[component])
-        vectors, weight = _rank_one(features.reshape(shape[1:]))
+        vectors, weight = rank_one(features.reshape(shape[1:]))
         columns = [samples * (singular[component] * weight), *vectors]
         for factor, column in zip(factors, columns, strict=True):
             factor[:, component] = np.maximum(column, _FLOOR * column.mean())
@@ -93,19 +107,3 @@ def _heavier_sign(left: FloatArray, right: FloatArray) -> tuple[FloatArray, Floa
     """Return the positive or the negative parts of a singular pair, whichever have the larger norm, as in NNDSVD."""
     pairs = [(np.maximum(s * left, 0), np.maximum(s * right, 0)) for s in (1, -1)]
     return max(pairs, key=lambda pair: np.linalg.norm(pair[0]) * np.linalg.norm(pair[1]))
-
-
-def _rank_one(tensor: FloatArray) -> tuple[list[FloatArray], float]:
-    """Return the best nonnegative rank-one approximation, by the alternating power method: unit vectors and weight."""
-    axes = range(tensor.ndim)
-    vectors = [np.sqrt((tensor**2).sum(axis=tuple(a for a in axes if a != axis))) for axis in axes]
-    vectors = [vector / np.linalg.norm(vector) for vector in vectors]
-    weight = 0.0
-    for _ in range(_POWER_STEPS):
-        for axis in axes:
-            image = np.moveaxis(tensor, axis, 0)
-            for other in reversed([a for a in axes if a != axis]):
-                image = image @ vectors[other]
-            weight = float(np.linalg.norm(image))
-            vectors[axis] = image / weight
-    return vectors, weight
