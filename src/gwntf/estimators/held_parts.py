@@ -58,7 +58,9 @@ def _listed(parts: Sequence[Any], sample_shape: Sequence[int]) -> list[FloatArra
     if len(parts) != len(sample_shape):
         given, count = f"{len(parts)} factors", len(sample_shape)
         raise InputError("parts", given, f"a list of {count}, one per axis of a sample, or an array of parts")
-    factors = [as_real_array(to_host(factor), f"parts[{n}]").astype(np.float64) for n, factor in enumerate(parts)]
+    factors: list[FloatArray] = [
+        as_real_array(to_host(factor), f"parts[{n}]").astype(np.float64) for n, factor in enumerate(parts)
+    ]
     for index, (factor, size) in enumerate(zip(factors, sample_shape, strict=True)):
         if factor.ndim != 2 or len(factor) != size or factor.shape[1] != factors[0].shape[-1] or not factor.size:
             allowed = f"shape ({size}, {factors[0].shape[-1]}), one column per part"

@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import reduce
 from operator import mul
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from gwntf.core import Array
 from gwntf.data import Block, Blocks, DataTensor, PerBlock
@@ -108,7 +108,7 @@ class Loss(ABC):
     largest_momentum: ClassVar[float] = 2.0  # Limit of the bound of `Momentum`
     acceleration: ClassVar[type[Momentum] | type[Search]] = Momentum
 
-    def fitted_by(self, plain: Plain | None, held: int) -> Loss:
+    def fitted_by(self, plain: Plain | None, held: int) -> Self:
         """Return the loss with another scheme and another number of held components."""
         loss = copy(self)
         object.__setattr__(loss, "plain", plain)
