@@ -90,6 +90,13 @@ def assert_equal_fits(model, wanted, tol=1e-9):
     np.testing.assert_allclose(model.components_, wanted.components_, rtol=tol, atol=tol)
 
 
+def assert_embeddings_agree(found, wanted):
+    """Up to a part of the tolerance of the embedding: rounding decides which of its last steps are accepted."""
+    distance = np.linalg.norm(found - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
+    assert distance.max() < 1e-4
+    assert np.median(distance) < 1e-7
+
+
 def assert_close(found, wanted, tol, name):
     if isinstance(wanted, list | tuple) and name != "objective_terms_":
         assert len(found) == len(wanted), name
@@ -186,7 +193,7 @@ def test_workers_fit_embed_and_score_every_kind_of_dask_array(make, current, tmp
     assert_equal_fits(model, wanted)
     ready = clone(wanted).set_params(graph=wanted.graph_).fit(X)  # which is not extended either
     with pytest.warns(GraphNotExtendedWarning):
-        np.testing.assert_allclose(model.transform(given), ready.transform(X), rtol=1e-9)
+        assert_embeddings_agree(model.transform(given), ready.transform(X))
     assert model.score(given) == pytest.approx(ready.score(X))
 
 
@@ -342,7 +349,7 @@ def test_finished_fit_leaves_a_clean_cluster_and_needs_it_no_more(client):
         distributed.get_client()
     wanted = GWNTF(3, graph_reg=0, **FEW).fit(samples())
     found = pickle.loads(pickle.dumps(model)).transform(samples())  # noqa: S301
-    np.testing.assert_allclose(found, wanted.transform(samples()), rtol=1e-9)
+    assert_embeddings_agree(found, wanted.transform(samples()))
 
 
 def test_tasks_before_a_detachment_are_released(current, monkeypatch):
