@@ -262,7 +262,9 @@ def test_whole_fits_equal_the_reference(name, model, dtype):
 
 
 @every_backend
-@pytest.mark.parametrize("model", [GWNTF(6), GWNTF(6, costs=(None, None, None)), GNMF(6)], ids=["transport", "KL", "LS"])
+@pytest.mark.parametrize(
+    "model", [GWNTF(6), GWNTF(6, costs=(None, None, None)), GNMF(6)], ids=["transport", "KL", "LS"]
+)
 def test_fits_to_the_end_reach_the_objective_of_the_reference(name, model):
     X = load_digits_tensor()[0][:120]
     model.set_params(random_state=0)

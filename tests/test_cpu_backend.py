@@ -103,7 +103,8 @@ def test_logarithms_and_exponentials(dtype):
 def test_fits_of_the_compiled_engine_equal_the_reference(kind, dtype, close, rng):
     X = rng.random((37, 22, 25)) * (rng.random((37, 22, 25)) < 0.8)
     fits = [
-        kind(6, max_iter=4 if kind is SDNMF else 15, tol=0, random_state=0, dtype=dtype, engine=engine).fit(X) for engine in ("cpu", "numpy")
+        kind(6, max_iter=4 if kind is SDNMF else 15, tol=0, random_state=0, dtype=dtype, engine=engine).fit(X)
+        for engine in ("cpu", "numpy")
     ]
     for found, wanted in zip(*(model.factors_ for model in fits), strict=True):
         assert np.linalg.norm(found - wanted) <= close * np.linalg.norm(wanted)

@@ -36,6 +36,7 @@ class OnDask(Blocks):
     futures: Sequence[Future]  # The blocks
     worker: work.WorkerBackend  # Backend of the workers
     sparse: bool = False  # Whether blocks store only nonzero entries
+    remote: bool = True
 
     @cached_property
     def _assignment(self) -> list[str | None]:
@@ -103,10 +104,7 @@ class OnDask(Blocks):
         return done, done
 
     def collect(self, *sums: Any) -> list[Sums]:
-        waiting = [
-            self.tasks.reduce(work.add_up, self._each(attrgetter("sums"), part)) if isinstance(part, list) else part
-            for part in sums
-        ]
+        waiting = [self.tasks.reduce(work.add_up_sums, part) if isinstance(part, list) else part for part in sums]
         found: list[Sums] = self.tasks.gather(waiting)
         return found
 
