@@ -104,7 +104,10 @@ class OnDask(Blocks):
         return done, done
 
     def collect(self, *sums: Any) -> list[Sums]:
-        waiting = [self.tasks.reduce(work.add_up_sums, part) if isinstance(part, list) else part for part in sums]
+        waiting = [
+            self.tasks.reduce(work.add_up, self._each(attrgetter("sums"), part)) if isinstance(part, list) else part
+            for part in sums
+        ]
         found: list[Sums] = self.tasks.gather(waiting)
         return found
 

@@ -55,13 +55,12 @@ class Tasks:
         return self.submit(_identity, value, worker=worker, name="put")
 
     def reduce(self, function: Callable[[Sequence[Any]], Any], futures: Sequence[Future]) -> Future:
-        """Combine values by a tree of tasks; the function is also called for a single value."""
+        """Combine values by a tree of tasks."""
         level = list(futures)
-        while True:
+        while len(level) > 1:
             groups = [level[start : start + _FAN_IN] for start in range(0, len(level), _FAN_IN)]
-            level = [self.submit(function, group) for group in groups]
-            if len(level) == 1:
-                return level[0]
+            level = [group[0] if len(group) == 1 else self.submit(function, group) for group in groups]
+        return level[0]
 
     def gather(self, futures: Any) -> Any:
         """Return the values of futures; while waiting, release tasks that wait for a lost worker."""

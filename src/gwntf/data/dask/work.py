@@ -104,12 +104,6 @@ def add_up(parts: Sequence[Any]) -> Any:
     return reduce(add, parts)
 
 
-def add_up_sums(parts: Sequence[Any]) -> Sums:
-    """Add up the sums of results, or sums."""
-    total: Sums = add_up([part.sums if isinstance(part, Result) else part for part in parts])
-    return total
-
-
 def join_sums(parts: Sequence[Sums]) -> Sums:
     """Add up the sums of blocks of columns; products with one row per column are concatenated."""
     joined = Sums()
