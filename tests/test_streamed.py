@@ -206,7 +206,7 @@ def test_chunked_fit_equals_fit_in_memory_on_every_engine(name, engine, tmp_path
 @pytest.mark.parametrize("model", [GWNTF(3, **FEW), NCP(3, **FEW)], ids=["transport", "least squares"])
 def test_float32_stays_float32_and_counts_become_float64(model, tmp_path):
     X = samples().astype(np.float32)
-    model = clone(model).set_params(sample_norm=None)
+    model = clone(model).set_params(sample_norm=None, max_iter=3)  # rounding grows with every iteration
     _, found = assert_same_fit(model, X, as_memmap(X, tmp_path), rtol=2e-3)
     assert {factor.dtype for factor in found.factors_} == {np.dtype(np.float32)}
     counts = np.random.default_rng(0).poisson(3.0, SHAPE)

@@ -135,7 +135,7 @@ def test_components_without_mass_are_counted_and_named(kind):
     model = kind(3, init=start(3, 1), max_iter=20, tol=0, **extra)
     ((category, text),) = told(model, data)
     assert category is EmptyComponentWarning
-    assert text.startswith("1 of 3 components have no mass (1): lower `n_components`")
+    assert text.startswith("1 of 3 components have almost no mass (1): lower `n_components`")
 
 
 def test_samples_without_an_edge_are_counted_and_named():

@@ -127,7 +127,7 @@ class GwntfWarning(UserWarning):
 
 
 class EmptyComponentWarning(GwntfWarning):
-    """Components that have no mass."""
+    """Components that have almost no mass."""
 
 
 class DisconnectedGraphWarning(GwntfWarning):

@@ -57,6 +57,7 @@ class Blocks(ABC):
     dense_block: DenseBlock | None = None  # The block, if all samples are one dense block in memory
     in_place: bool = False  # Whether functions may update arrays of states in place, because they run in this process
     in_memory: bool = False  # Whether all samples are one block, dense or sparse, in the memory of this process
+    remote: bool = False  # Whether functions run in other processes, so that waiting for sums takes much longer
 
     # --- before a fit ---
 

@@ -14,8 +14,9 @@ class NMF(Matrix, LeastSquares):
 
     .. math:: F = \tfrac12 \lVert X - A B^\top \rVert^2
 
-    by multiplicative updates (D. D. Lee and H. S. Seung, *Learning the parts of objects by non-negative matrix
-    factorization*, Nature 401, 1999). Samples of any shape are flattened to rows.
+    by sweeps over the components (HALS) with extrapolation; the model is that of D. D. Lee and H. S. Seung, *Learning
+    the parts of objects by non-negative matrix factorization*, Nature 401, 1999. Samples of any shape are flattened to
+    rows.
 
     Parameters
     ----------

@@ -252,9 +252,11 @@ class MiniBatchGWNTF(PerModeTransport):
         curve: list[float] = []
         self.status_ = Status.MAX_ITER
         while len(curve) < self.max_epochs and self.status_ is Status.MAX_ITER:
-            value, size = self._epoch(X, rng, callbacks)
+            value, size, stopped = self._epoch(X, rng, callbacks)
             curve.append(value)
-            if len(curve) > 1 and self.tol > 0 and not Stopping(tol=self.tol).moving(curve[-2], value, size):
+            if stopped:
+                self.status_ = Status.STOPPED
+            elif len(curve) > 1 and self.tol > 0 and not Stopping(tol=self.tol).moving(curve[-2], value, size):
                 self.status_ = Status.CONVERGED
         self.objective_curve_, self.objective_, self.n_iter_ = np.array(curve), curve[-1], len(curve)
         self.factors_ = [np.empty((0, self.n_components)), *self._shared()]
@@ -268,8 +270,11 @@ class MiniBatchGWNTF(PerModeTransport):
             warn(message, ConvergenceWarning)
         warn_empty_components([np.asarray(mean) for mean in self._means])
 
-    def _epoch(self, X: Any, rng: np.random.RandomState, callbacks: Sequence[Callback]) -> tuple[float, float]:
-        """Update the model with all samples in random order; return the sums of F and of the mass over the batches."""
+    def _epoch(self, X: Any, rng: np.random.RandomState, callbacks: Sequence[Callback]) -> tuple[float, float, bool]:
+        """Update the model with all samples in random order.
+
+        Returns the sums of F and of the mass over the batches, and whether a callback stopped the fit.
+        """
         order = rng.permutation(count_samples(X))
         values, sizes = [], []
         for rows in [*pieces(len(order), self.batch_size)] or [slice(0)]:  # an empty batch raises the validation error
@@ -282,9 +287,8 @@ class MiniBatchGWNTF(PerModeTransport):
             report = Iteration(0, self.n_batches_, terms.total, terms, [embedding, *self._shared()])
             stops = [callback(report) for callback in callbacks]
             if any(stops):
-                self.status_ = Status.STOPPED
-                break
-        return sum(values), sum(sizes)
+                return sum(values), sum(sizes), True
+        return sum(values), sum(sizes), False
 
     def _batch(self, X: Any, context: Context, rng: np.random.RandomState) -> tuple[DataTensor, Any]:
         """Check a batch, and initialise the model from the first one; return it normalised, and its sample scales."""

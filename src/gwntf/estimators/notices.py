@@ -32,6 +32,9 @@ from gwntf.solver import Result
 _LIGHT = 1e-4
 """Fraction of the total mass below which half of the samples have no influence: it is the default `tol`."""
 
+_EMPTY = 1e-7
+"""Fraction of the total mass up to which a component counts as empty."""
+
 _MANY = 0.1
 """Fraction of the new samples that may be far from converged without a warning."""
 
@@ -92,11 +95,11 @@ def warn_graph_left_out() -> None:
 def warn_empty_components(factors: Sequence[FloatArray]) -> None:
     """Warn of components whose mass, the product of their column sums, is negligible in the total."""
     masses = np.prod([factor.sum(axis=0, dtype=np.float64) for factor in factors], axis=0)
-    empty = np.flatnonzero(masses <= np.finfo(factors[0].dtype).eps ** 2 * masses.sum())
+    empty = np.flatnonzero(masses <= _EMPTY * masses.sum())
     if empty.size:
         warn(
-            f"{empty.size} of {masses.size} components have no mass ({_some(empty)}): lower `n_components`, or use "
-            "another `random_state` or `init`.",
+            f"{empty.size} of {masses.size} components have almost no mass ({_some(empty)}): lower `n_components`, or "
+            "use another `random_state` or `init`.",
             EmptyComponentWarning,
         )
 

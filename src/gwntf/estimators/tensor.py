@@ -14,8 +14,8 @@ class NCP(Tensor, LeastSquares):
 
     .. math:: F = \tfrac12 \lVert X - [[A^{(1)}, \ldots, A^{(N)}]] \rVert^2
 
-    by multiplicative updates, factors in turn (A. Shashua and T. Hazan, *Non-negative tensor factorization with
-    applications to statistics and computer vision*, ICML 2005).
+    by sweeps over the components of every factor in turn (HALS) with extrapolation; the model is that of A. Shashua and
+    T. Hazan, *Non-negative tensor factorization with applications to statistics and computer vision*, ICML 2005.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from gwntf.backends import Backend
 from gwntf.core import Array
 from gwntf.data import Block, Blocks, BlockState, Sums, SweepResult, Tile, TileResult, mode_product
 from gwntf.geometry import SampleGraph
@@ -125,6 +126,10 @@ class Entrywise(Loss):
 
     # --- methods of all blocks, run in the process of the fit ---
 
+    def started(self, blocks: Blocks, at: FitState, penalties: Penalties) -> FitState:
+        found = super().started(blocks, at, penalties)
+        return found._replace(kept=blocks.apply(remember_rows, at.kept)[0])
+
     def first(self, blocks: Blocks, at: FitState) -> FitState:
         kept, sums = blocks.run(self.measure, at.rest, at.kept)
         return at._replace(kept=kept, sums=sums)
@@ -168,6 +173,11 @@ class Entrywise(Loss):
 
     def numbers(self, blocks: Blocks, at: FitState, size: float) -> Array:  # noqa: ARG002
         return at.sums["value"]
+
+
+def remember_rows(backend: Backend, kept: BlockState) -> tuple[BlockState, None]:  # noqa: ARG001
+    """Return the state of a block with its rows as those to extrapolate from, for `Blocks.apply`."""
+    return kept._replace(past=kept.rows), None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -8,6 +8,7 @@ the sum of the v_j and s that of the v_j a_j. The updates include the penalty l1
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from scipy.sparse import csr_array
@@ -46,6 +47,13 @@ class GraphTerm:
         if graph is not None and weight > 0:
             graphs, self._halos = split_graph(graph, weight, blocks.slices, dtype)
             self.graphs = blocks.put(graphs)
+            self._whole, self._dtype = graph, dtype
+
+    @cached_property
+    def whole(self) -> SampleGraph:
+        """The graph of all samples in this process."""
+        (graph,), _ = split_graph(self._whole, self.weight, [slice(0, self._whole.shape[0])], self._dtype)
+        return graph.on(self._blocks.backend)
 
     def halo(self, kept: PerBlock) -> PerBlock:
         """Return the halo rows of every block: rows of A(1) of its neighbours in other blocks."""

@@ -24,6 +24,9 @@ Begin = Callable[..., tuple[Array, Array]]
 _STEPS, _FEWEST, _MOST = 2.0, 4, 40
 """Number of steps in relation to the square root of the condition number, and its limits."""
 
+_GATHERED_ENTRIES = 2**22
+"""Size of the sample factor up to which blocks in other processes are solved for in this one."""
+
 
 class System(NamedTuple):
     """The rows of a block in the middle of the solution."""
@@ -44,35 +47,92 @@ class System(NamedTuple):
 def step_count(graph: GraphTerm, curvature: float, mean: float) -> int:
     """Return the number of steps for rows with a mean entry, where B is about 4 times a curvature."""
     condition = 1 + graph.weight * graph.mean_degree * mean / curvature
-    return int(min(_MOST, max(_FEWEST, math.ceil(_STEPS * math.sqrt(condition)))))
+    return math.ceil(min(_MOST, max(_FEWEST, _STEPS * math.sqrt(condition))))
 
 
 def graph_solve(
     blocks: Blocks,
     graph: GraphTerm,
     kept: PerBlock,
-    begin: Callable[..., tuple[Array, Array]],
+    begin: Begin,
     steps: int,
+    rank: int,
+    rounding: float,
     **options: Any,
 ) -> PerBlock:
-    """Return the `System` of every block after the last step; `begin` returns q and B of a block, given its state."""
-    xp, shared = blocks.backend.xp, len(blocks.slices) > 1
+    """Return the `System` of every block after the last step; `begin` returns q and B of a block, given its state.
+
+    A component stays as it is once the residual is `rounding` times that at the start. Blocks in other processes would
+    have to wait for each other twice in every step: if the rows are few enough, all of them are solved for in this one.
+    """
+    if blocks.remote and blocks.slices[-1].stop * rank <= _GATHERED_ENTRIES:
+        return _solved_here(blocks, graph, kept, begin, steps, rounding, **options)
+    shared = len(blocks.slices) > 1
     systems, sums = blocks.apply(_begun, kept, graph.graphs, begin=begin, shared=shared, **options)
     (found,) = blocks.collect(sums)
-    before, ratio = found["size"], found["size"] * 0
+    pace = _Pace(blocks.backend.xp, found["size"], rounding)
     for step in range(steps):
-        systems, sums = blocks.apply(_multiplied, systems, graph.graphs, graph.halo(systems), ratio=ratio)
+        systems, sums = blocks.apply(_multiplied, systems, graph.graphs, graph.halo(systems), ratio=pace.ratio)
         (found,) = blocks.collect(sums)
-        systems, sums = blocks.apply(_moved, systems, length=before / positive(xp, found["size"]))
+        systems, sums = blocks.apply(_moved, systems, length=pace.length(found["size"]))
         if step + 1 < steps:
             (found,) = blocks.collect(sums)
-            before, ratio = found["size"], found["size"] / positive(xp, before)
+            pace.next(found["size"])
     return systems
 
 
-def solution(system: System) -> Array:
-    """Return x, from the `System` after the last step."""
-    return system.solution / system.root
+def _solved_here(
+    blocks: Blocks, graph: GraphTerm, kept: PerBlock, begin: Begin, steps: int, rounding: float, **options: Any
+) -> PerBlock:
+    """Return the same, computed in this process from the rows of all blocks."""
+    backend = blocks.backend
+    parts = blocks.take(blocks.apply(_given, kept, begin=begin, **options)[0])
+    rows, right, base = (
+        backend.xp.concat(list(one)) for one in zip(*((p.rows, p.own, p.step) for p in parts), strict=True)
+    )
+    all_rows = BlockState(rows, own=right, step=base)
+    system, sums = _begun(backend, all_rows, graph.whole, begin=_taken, shared=False)
+    pace = _Pace(backend.xp, sums["size"], rounding)
+    for _ in range(steps):
+        system, sums = _multiplied(backend, system, graph.whole, (), ratio=pace.ratio)
+        system, sums = _moved(backend, system, length=pace.length(sums["size"]))
+        pace.next(sums["size"])
+    found = solution(system)
+    return blocks.put([found[part] for part in blocks.slices])
+
+
+def _given(backend: Backend, kept: BlockState, *, begin: Begin, **options: Any) -> tuple[BlockState, None]:
+    """Return the rows of a block with q and B."""
+    right, base = begin(backend, kept, **options)
+    return BlockState(kept.rows, own=right, step=base), None
+
+
+def _taken(backend: Backend, kept: BlockState) -> tuple[Array, Array]:  # noqa: ARG001
+    """Return the q and B of `_given`."""
+    return kept.own, kept.step
+
+
+class _Pace:
+    """Lengths of the steps of conjugate gradients, from the squared residuals."""
+
+    def __init__(self, xp: Any, size: Array, rounding: float) -> None:
+        self._xp, self._size, self._solved = xp, size, size * rounding**2
+        self.ratio = size * 0  # By which the last direction is multiplied
+
+    def length(self, curvature: Array) -> Array:
+        """Return the length of the step along a direction of this curvature; zero where rounding would be enlarged."""
+        xp, size = self._xp, self._size
+        moving = (size > self._solved) & (curvature > 0)
+        return xp.where(moving, size / positive(xp, curvature), xp.zeros_like(size))
+
+    def next(self, size: Array) -> None:
+        """Take the squared residuals after the step."""
+        self.ratio, self._size = size / positive(self._xp, self._size), size
+
+
+def solution(system: System | Array) -> Array:
+    """Return x, from the result of `graph_solve` for a block."""
+    return system.solution / system.root if isinstance(system, System) else system
 
 
 def _begun(

@@ -96,7 +96,7 @@ def column_point(
         squares = _below(xp, [xp.sum(factor * factor, axis=0) for factor in factors], factors)
         total = total + 2 * l2 * root * (a - squares)
     data, total = (without_held(xp, part, held) for part in (data, total))
-    return Point(root, data, total, 4 * weight * xp.maximum(mass, light))
+    return Point(root, data, total, positive(xp, 4 * weight * xp.maximum(mass, light)))
 
 
 def _below(xp: Any, rows: Sequence[Array], factors: Sequence[Array]) -> Array:
@@ -219,7 +219,9 @@ def row_system(
     return right_side(backend, kept.past, first), base
 
 
-def solve_rows(backend: Backend, kept: BlockState, system: System | None, **options: Any) -> tuple[BlockState, Sums]:
+def solve_rows(
+    backend: Backend, kept: BlockState, system: System | Array | None, **options: Any
+) -> tuple[BlockState, Sums]:
     """Return the state of a block with r, which is the solution of the system if there is a graph."""
     if system is None:
         right, base = row_system(backend, kept, **options)
@@ -289,7 +291,8 @@ class QuasiNewton:
         systems: PerBlock = list(repeat(None, len(self.blocks.slices)))
         if self.graph.present:
             count = step_count(self.graph, self.weight / search.scale, search.mean)
-            systems = graph_solve(self.blocks, self.graph, at.kept, row_system, count, **options)
+            rank, rounding = at.rest[0].shape[1], float(self.blocks.backend.xp.finfo(at.rest[0].dtype).eps)
+            systems = graph_solve(self.blocks, self.graph, at.kept, row_system, count, rank, rounding, **options)
         kept, row_sums = self.blocks.apply(solve_rows, at.kept, systems, **options)
         base = point.curvature / search.scale + 8 * self.penalties.others.l2 * point.root * point.root
         step = right_side(self.blocks.backend, at.past, first) / base

@@ -159,9 +159,9 @@ def next_state(steps: Steps, at: FitState, value: float, count: int = 0) -> tupl
 
     If a step raises F, shorter ones are tried, and in the end the update without acceleration.
     """
-    moved, terms = steps.next(at, count)
+    moved, terms = steps.next(at)
     if steps.loss.plain:
-        return moved, terms
+        return steps.prepared([moved], count), terms
     tried = [at, moved]
     while terms.broken or terms.total > value:
         shorter = steps.loss.shorter(at, terms.total - value)
@@ -170,9 +170,9 @@ def next_state(steps: Steps, at: FitState, value: float, count: int = 0) -> tupl
             tried = [moved]
             break
         at = shorter
-        moved, terms = steps.next(at, count)
+        moved, terms = steps.next(at)
         tried.append(moved)
-    return steps.prepared(tried), terms
+    return steps.prepared(tried, count), terms
 
 
 def _state(steps: Steps, at: FitState, terms: ObjectiveTerms, curve: Sequence[float]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Steps:
     def first(self, factors: Sequence[Array]) -> tuple[FitState, ObjectiveTerms]:
         """Return the fit state at given factors, and F there."""
         rows, *rest = factors
-        kept = self.blocks.put([BlockState(part, past=part) for part in self.data.split(rows)])
+        kept = self.blocks.put([BlockState(part) for part in self.data.split(rows)])
         if self.blocks.recordable:
             kept = [kept[0]._replace(state=self._state)]
         at = FitState(kept, list(rest), columns=self._columns, effort=self.loss.first_effort)
@@ -53,14 +53,12 @@ class Steps:
             self._columns = found.columns and [state and state.cold() for state in found.columns]
         return self.prepared([found]), self._terms(numbers)
 
-    def next(self, at: FitState, count: int = 0) -> tuple[FitState, ObjectiveTerms]:
-        """Return the next fit state, and F there; `count` is the number of iterations before."""
+    def next(self, at: FitState) -> tuple[FitState, ObjectiveTerms]:
+        """Return the next fit state, and F there."""
         replayed = self._replayed(at)
         if replayed is not None:
             return replayed
         found, numbers = self._advanced(at, self._inputs(at))
-        if count % DETACH_EVERY == DETACH_EVERY - 1:
-            found = self._detached(found)
         return found, self._terms(numbers)
 
     def retreat(self, at: FitState, moved: FitState) -> tuple[FitState, ObjectiveTerms]:
@@ -68,9 +66,15 @@ class Steps:
         found, numbers = self._measured(self.loss.retreat(self.blocks, at, moved, self.graph, self.penalties))
         return found, self._terms(numbers)
 
-    def prepared(self, tried: Sequence[FitState]) -> FitState:
-        """Return the last of some fit states, ready for the next step; see `Loss.prepared_step`."""
-        return tried[-1] if self.loss.plain else self.loss.prepared_step(self.blocks, tried, self.graph, self.penalties)
+    def prepared(self, tried: Sequence[FitState], count: int = 0) -> FitState:
+        """Return the last of some fit states, ready for the next step; see `Loss.prepared_step`.
+
+        `count` is the number of iterations so far.
+        """
+        at = tried[-1]
+        if not self.loss.plain:
+            at = self.loss.prepared_step(self.blocks, tried, self.graph, self.penalties)
+        return self._detached(at) if count % DETACH_EVERY == DETACH_EVERY - 1 else at
 
     def factors(self, at: FitState) -> Factors:
         """Return the factors in the scale in which a fit returns them."""
@@ -117,7 +121,9 @@ class Steps:
         return replace(self.loss.terms(parts, graph, self.data.ndim), penalty=penalty)
 
     def _detached(self, at: FitState) -> FitState:
-        if self.loss.state_bytes(self.data) > _DETACHED_BYTES:
+        rows = len(self.data) * at.rest[0].shape[1] * self.data.dtype.itemsize
+        history = 0 if at.past is None or isinstance(at.past, list) else at.past.shape[0]
+        if self.loss.state_bytes(self.data) + history * rows > _DETACHED_BYTES:
             return at
         columns = None if at.columns is None else self.blocks.detached(at.columns)
         return self.with_halo(at._replace(kept=self.blocks.detached(at.kept), columns=columns))

@@ -36,6 +36,7 @@ class OnDask(Blocks):
     futures: Sequence[Future]  # The blocks
     worker: work.WorkerBackend  # Backend of the workers
     sparse: bool = False  # Whether blocks store only nonzero entries
+    remote: bool = True
 
     @cached_property
     def _assignment(self) -> list[str | None]:
