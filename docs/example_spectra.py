@@ -24,15 +24,15 @@ def write_example(folder: Path) -> None:
     samples = [f"mixture {k + 1}" for k in range(12)]
     header = [f"{position:.2f}" for position in ppm]
     _write(folder / "mixtures.csv", header, samples, data.spectra, "{:.0f}")
-    _write(folder / "references.csv", header, SUBSTANCES, data.references, "{:.4g}")
+    _write(folder / "references.csv", header, SUBSTANCES, data.references, "{:.6g}")
     _write(folder / "shares.csv", SUBSTANCES, samples, data.shares, "{:.6f}")
 
 
 def _write(path: Path, header: Iterable[str], names: Iterable[str], rows: np.ndarray, number: str) -> None:
-    """Write a table whose first column, without a title, contains the names of the rows."""
+    """Write a table whose first column, "name", contains the names of the rows."""
     with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["", *header])
+        writer.writerow(["name", *header])
         writer.writerows([name, *map(number.format, row)] for name, row in zip(names, rows, strict=True))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
@@ -148,11 +148,9 @@ def make_drifting_spectra(
     edges = (axis[1:] + axis[:-1]) / 2
     still = np.zeros((1, n_references, n_peaks))
     references = np.stack(
-        [
-            _moved(edges[None], centers, widths, areas, still, np.eye(n_references)[[k]])[0]
-            for k in range(n_references)
-        ]
+        [_moved(edges[None], centers, widths, areas, still, np.eye(n_references)[[k]])[0] for k in range(n_references)]
     )
+    moves: FloatArray
     if drift == "peaks":
         moves = amount * length * drift_rng.uniform(-1, 1, (n_samples, n_references, n_peaks))
         displacement, sources = None, edges[None]
@@ -190,22 +188,28 @@ class _Field:
         fraction = (positions - self._origin) / self._length
         if self._drift == "smooth":
             waves = [weight[:, None] * np.cos(np.pi * k * fraction) for k, weight in enumerate(self._weights.T)]
-            return np.sum(waves, axis=0) / _WAVES
-        return self._weights[:, :1] * (fraction if self._drift == "gain" else np.ones_like(fraction))
+            smooth: FloatArray = np.sum(waves, axis=0) / _WAVES
+            return smooth
+        return np.asarray(self._weights[:, :1] * (fraction if self._drift == "gain" else np.ones_like(fraction)))
 
     def source(self, positions: FloatArray) -> FloatArray:
         """Return the positions of the references that are moved to these positions.
 
         The displacement changes by less than half of the distance, so that the iteration converges.
         """
-        found = positions + np.zeros((len(self._weights), 1))
+        found: FloatArray = positions + np.zeros((len(self._weights), 1))
         for _ in range(_SOLVE_STEPS):
             found = positions - self.at(found)
         return found
 
 
 def _moved(
-    sources: FloatArray, centers: FloatArray, widths: FloatArray, areas: FloatArray, moves: FloatArray, shares: FloatArray
+    sources: FloatArray,
+    centers: FloatArray,
+    widths: FloatArray,
+    areas: FloatArray,
+    moves: FloatArray,
+    shares: FloatArray,
 ) -> FloatArray:
     """Return mixtures whose channels end where these positions of the references have moved to."""
     cumulative = np.zeros((max(len(sources), len(shares)), sources.shape[1]))
@@ -229,14 +233,16 @@ def _axis(positions: ArrayLike | None, n_channels: int) -> FloatArray:
         return np.arange(float(n_channels))
     axis = np.asarray(positions, dtype=np.float64)
     if axis.shape != (n_channels,):
-        raise InputError("positions", f"an array of shape {axis.shape}", f"one position for each of {n_channels} channels")
+        raise InputError(
+            "positions", f"an array of shape {axis.shape}", f"one position for each of {n_channels} channels"
+        )
     if not (np.isfinite(axis).all() and (np.diff(axis) > 0).all()):
         raise InputError("positions", "positions that are not ascending and finite", "ascending, finite positions")
     return axis
 
 
 def _check(
-    sizes: dict[str, int], drift: str, amount: float, counts: float | None, background: float, concentration: float
+    sizes: dict[str, Any], drift: str, amount: float, counts: float | None, background: float, concentration: float
 ) -> None:
     for name, size in sizes.items():
         least = 2 if name == "n_channels" else 1

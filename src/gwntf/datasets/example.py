@@ -28,7 +28,7 @@ class ExampleSpectra:
     shares : (12, 4) array
         True share of each reference in each mixture; rows sum to one.
     mixtures_file, references_file, shares_file : Path
-        The files that were read: tables with a header, whose first column contains names.
+        The files that were read: tables with a header, whose column ``name`` identifies the rows.
 
     Examples
     --------

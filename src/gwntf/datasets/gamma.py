@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gwntf.core import DataError, FloatArray
 from gwntf.datasets.gamma_archive import read_archive
 from gwntf.datasets.remote import RemoteFile, check_url, create_file, download_file, find_data_home
-from gwntf.datasets.values import values_digest
+from gwntf.datasets.values import save_arrays, values_digest
 
 FILE = "gamma_left.npz"
 ARCHIVE = "example_dataset.zip"
@@ -75,7 +75,8 @@ class GammaSpectra:
     def energies(self) -> FloatArray:
         """Energy of every channel in keV, one row per spectrum."""
         offset, slope, quadratic = self.calibration.T[:, :, None]
-        return offset + self.channels * (slope + self.channels * quadratic)
+        energies: FloatArray = offset + self.channels * (slope + self.channels * quadratic)
+        return energies
 
 
 def load_gamma_spectra(
@@ -154,8 +155,7 @@ def _download(url: str, target: Path, progress: bool) -> None:
 
 
 def _save(target: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    with target.open("wb") as file:
-        np.savez_compressed(file, **{name: arrays[name] for name in (*DTYPES, "references")})
+    save_arrays(target, {name: arrays[name] for name in (*DTYPES, "references")})
 
 
 def _read(path: Path, origin: str | None = None) -> dict[str, NDArray[Any]]:

@@ -91,9 +91,9 @@ def _entries(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterable[dict
 
 def _unpickle(file: IO[bytes]) -> Any:
     """Return the content of a NumPy file of Python objects."""
-    version = npy.read_magic(file)  # type: ignore[arg-type]
+    version = npy.read_magic(file)
     read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    _, _, dtype = read_header(file)  # type: ignore[arg-type]
+    _, _, dtype = read_header(file)
     if not dtype.hasobject:
         raise ValueError("an array of numbers where a list of dictionaries was expected")
     try:

@@ -9,7 +9,6 @@ from sklearn.datasets import load_digits
 from gwntf.core import DataError, FloatArray
 from gwntf.datasets.remote import RemoteFile, fetch
 
-
 COIL20 = RemoteFile(
     "COIL20.mat",
     "http://www.cad.zju.edu.cn/home/dengcai/Data/COIL20/COIL20.mat",

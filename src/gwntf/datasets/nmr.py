@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gwntf.core import DataError, FloatArray
 from gwntf.datasets.remote import RemoteFile, check_url, create_file, download_file, find_data_home
-from gwntf.datasets.values import values_digest
+from gwntf.datasets.values import save_arrays, values_digest
 
 FILE = "nmr.npz"
 URL = "https://raw.githubusercontent.com/BDomzal/magnetstein_data/5cb29247b1936df803e94eeed44d12efd7df62bd"
@@ -106,7 +106,8 @@ class NMRMixture:
     def truth_signal(self) -> FloatArray:
         """Shares of the components in the area of the spectrum: molar shares times protons, of sum one."""
         signal = self.truth_molar * self.protons
-        return signal / signal.sum()
+        shares: FloatArray = signal / signal.sum()
+        return shares
 
 
 def load_nmr_mixtures(
@@ -146,10 +147,10 @@ def load_nmr_mixtures(
     Notes
     -----
     B. Domżał et al., Magnetstein: An Open-Source Tool for Quantitative NMR Mixture Analysis Robust to Low Resolution,
-    Distorted Lineshapes, and Peak Shifts, Analytical Chemistry, 2023, https://doi.org/10.1021/acs.analchem.3c03594. Data
-    of https://github.com/BDomzal/magnetstein, MIT licence, and https://github.com/BDomzal/magnetstein_data, which asks
-    to cite the publication. The spectra are preprocessed by their authors (solvent peaks removed, common axis, negative
-    values set to zero, sum one) and stored here as float32.
+    Distorted Lineshapes, and Peak Shifts, Analytical Chemistry, 2023, https://doi.org/10.1021/acs.analchem.3c03594.
+    Data of https://github.com/BDomzal/magnetstein, MIT licence, and https://github.com/BDomzal/magnetstein_data, which
+    asks to cite the publication. The spectra are preprocessed by their authors (solvent peaks removed, common axis,
+    negative values set to zero, sum one) and stored here as float32.
 
     The original files are those of a fixed commit. Their values, as stored here, must have the expected SHA-256,
     wherever a file comes from.
@@ -187,8 +188,7 @@ def _download(address: str, target: Path, progress: bool) -> None:
             values = _convert([_table(url, Path(folder), progress) for url in urls], address)
             _check(experiment, values, address)
             arrays.update({f"{experiment.number}/{name}": values[name] for name in DTYPES})
-    with target.open("wb") as file:
-        np.savez_compressed(file, **arrays)
+    save_arrays(target, arrays)
 
 
 def _table(url: str, folder: Path, progress: bool) -> FloatArray:

@@ -1,7 +1,9 @@
-"""SHA-256 of the values of arrays, which does not depend on how a file stores them."""
+"""Named arrays in a file, and the SHA-256 of their values, which does not depend on how a file stores them."""
 
 import hashlib
+import zipfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,3 +24,11 @@ def values_digest(arrays: Mapping[str, NDArray[Any]], dtypes: Mapping[str, str])
         else:
             digest.update(np.ascontiguousarray(array, dtype=dtype).tobytes())
     return digest.hexdigest()
+
+
+def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a compressed ``.npz`` file, whose bytes depend only on the arrays."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w") as file:
+                np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
