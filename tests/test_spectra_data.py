@@ -7,12 +7,10 @@ import importlib.util
 import io
 import json
 import os
-import pickle
 import threading
-import urllib.error
 import zipfile
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -207,8 +205,8 @@ def test_gamma_spectra_from_a_file_address_and_from_an_archive_in_the_folder(gam
     check_gamma(load_gamma_spectra(tmp_path / "b", url=converted, progress=False), arrays)
     check_gamma(load_gamma_spectra(folder, download=False), arrays)
     assert capsys.readouterr().err == ""
-    caches = [(place / gamma.FILE).read_bytes() for place in (tmp_path / "a", tmp_path / "b", folder)]
-    assert caches[0] == caches[1] == caches[2]
+    assert (tmp_path / "a" / gamma.FILE).read_bytes() == (tmp_path / "b" / gamma.FILE).read_bytes()
+    assert os.listdir(folder) == [gamma.ARCHIVE]
 
 
 def check_nmr(data, values):
@@ -251,10 +249,12 @@ def test_a_temporary_failure_is_tried_again_three_times_at_most(gamma_files, tmp
 def test_a_missing_file_is_not_tried_again_and_the_error_says_what_to_do(gamma_files, nmr_files, tmp_path):
     folder, _ = nmr_files
     with serving(folder) as (address, handler):
-        with pytest.raises(DataError, match=rf"could not be downloaded \(.*404.*put example_dataset.zip from {address}"):
+        with pytest.raises(
+            DataError, match=rf"could not be downloaded \(.*404.*put example_dataset.zip from {address}"
+        ):
             load_gamma_spectra(tmp_path / "home", url=f"{address}/absent.zip", progress=False)
         assert len(handler.asked) == 1
-        with pytest.raises(DataError, match="404.* check the connection, or name a copy"):
+        with pytest.raises(DataError, match=r"404.* check the connection, or name a copy"):
             load_nmr_mixtures(tmp_path / "home", url=f"{address}/absent", progress=False)
         assert len(handler.asked) == 2
     assert os.listdir(tmp_path / "home") == []
@@ -264,7 +264,7 @@ def test_a_missing_file_is_not_tried_again_and_the_error_says_what_to_do(gamma_f
 def test_without_a_network_the_error_names_the_address(load, tmp_path):
     with pytest.raises(DataError, match=r"could not be downloaded .*127\.0\.0\.1:9"):
         load(tmp_path, url=NOWHERE, progress=False)
-    with pytest.raises(DataError, match="No such file|not found"):
+    with pytest.raises(DataError, match=r"No such file|not found"):
         load(tmp_path, url=(tmp_path / "absent.npz").as_uri(), progress=False)
     assert os.listdir(tmp_path) == []
     with pytest.raises(DataError, match=r"is not in .*github"):
@@ -290,7 +290,7 @@ def test_an_interrupted_download_leaves_nothing(gamma_files, tmp_path, monkeypat
 
 
 def test_one_changed_value_is_found_and_nothing_is_cached(gamma_files, nmr_files, tmp_path, monkeypatch):
-    folder, arrays = gamma_files
+    folder, _ = gamma_files
     monkeypatch.setattr(gamma, "DIGEST", "0" * 64)
     with pytest.raises(DataError, match=r"does not contain the expected gamma spectra \(the SHA-256"):
         load_gamma_spectra(tmp_path / "home", url=(folder / gamma.ARCHIVE).as_uri(), progress=False)
@@ -328,18 +328,21 @@ def test_a_damaged_cached_file_is_named_and_left_alone(load, name, content, tmp_
     assert (tmp_path / name).read_bytes() == content
 
 
-@pytest.mark.parametrize("place", range(0, 1000, 150))
-def test_a_file_with_one_changed_byte_is_refused_or_has_the_same_values(gamma_files, tmp_path, place):
+def test_a_file_with_one_changed_byte_is_refused_or_has_the_same_values(gamma_files, tmp_path):
     """A byte may be without meaning in the zip format, as a date is."""
     folder, arrays = gamma_files
-    load_gamma_spectra(folder, download=False)
-    content = bytearray((folder / gamma.FILE).read_bytes())
-    content[place] ^= 0x55
-    (tmp_path / gamma.FILE).write_bytes(content)
-    try:
-        check_gamma(load_gamma_spectra(tmp_path), arrays)
-    except DataError as error:
-        assert gamma.FILE in str(error)
+    load_gamma_spectra(tmp_path, url=(folder / gamma.ARCHIVE).as_uri(), progress=False)
+    content = (tmp_path / gamma.FILE).read_bytes()
+    refused = 0
+    for place in range(0, len(content), 5):
+        changed = bytearray(content)
+        changed[place] ^= 0x55
+        (tmp_path / gamma.FILE).write_bytes(changed)
+        try:
+            check_gamma(load_gamma_spectra(tmp_path), arrays)
+        except DataError:
+            refused += 1
+    assert refused > 0.5 * len(content) / 5
 
 
 class Attack:
@@ -380,7 +383,7 @@ def test_an_archive_of_another_layout_is_a_clear_error(gamma_files, tmp_path, ch
         cut = buffer.getvalue()[:-5] if change == "truncated" else buffer.getvalue()
         if change in ("numbers", "no list", "truncated"):
             archive.writestr("data/x_left.npy", cut)
-    with pytest.raises(DataError, match=r"cannot be read|does not contain"), np.errstate(all="ignore"):
+    with pytest.raises(DataError, match=r"cannot be read|does not contain"):
         load_gamma_spectra(tmp_path / "home", url=(folder / gamma.ARCHIVE).as_uri(), progress=False)
 
 
@@ -412,7 +415,7 @@ def nmr_mixtures():
 
 
 def test_gamma_lines_are_where_physics_has_them(gamma_spectra):
-    """Strongest line of Am-241 at 59.5 keV, of Cs-137 at 661.7 keV, of Co-60 at 1173 keV, up to two channels of 8 keV."""
+    """Strongest lines of Am-241, Cs-137 and Co-60, up to three channels of 8 keV."""
     assert gamma_spectra.spectra.shape == (4750, 256)
     assert gamma_spectra.spectra.sum() == 59_263_077
     assert dict(zip(gamma_spectra.names, gamma_spectra.labels.sum(axis=0), strict=True))["background"] == 4750
@@ -655,7 +658,7 @@ def test_the_example_is_small_consistent_and_readable():
     assert np.abs(example.mixtures.sum(axis=1) - 20_000).max() < 4 * np.sqrt(20_000)
     read = read_data(example.mixtures_file, id_column="name")
     np.testing.assert_array_equal(read.X, example.mixtures)
-    assert read.ids == example.samples
+    assert read.names == example.samples
 
 
 def test_the_example_is_what_its_program_writes(tmp_path):

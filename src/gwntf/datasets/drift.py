@@ -145,15 +145,17 @@ def make_drifting_spectra(
     areas = peaks_rng.dirichlet(np.full(n_peaks, 2.0), n_references)
     shares = (1 - background) * shares_rng.dirichlet(np.full(n_references, concentration), n_samples)
 
-    edges = (axis[1:] + axis[:-1]) / 2
+    edges: FloatArray = (axis[1:] + axis[:-1]) / 2
     still = np.zeros((1, n_references, n_peaks))
     references = np.stack(
         [_moved(edges[None], centers, widths, areas, still, np.eye(n_references)[[k]])[0] for k in range(n_references)]
     )
     moves: FloatArray
+    displacement: FloatArray | None
+    sources: FloatArray = edges[None]
     if drift == "peaks":
         moves = amount * length * drift_rng.uniform(-1, 1, (n_samples, n_references, n_peaks))
-        displacement, sources = None, edges[None]
+        displacement = None
     else:
         field = _Field(drift, amount, origin, length, drift_rng, n_samples)
         displacement, sources = field.at(axis[None]), field.source(edges[None])

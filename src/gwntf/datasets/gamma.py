@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gwntf.core import DataError, FloatArray
 from gwntf.datasets.gamma_archive import read_archive
 from gwntf.datasets.remote import RemoteFile, check_url, create_file, download_file, find_data_home
-from gwntf.datasets.values import save_arrays, values_digest
+from gwntf.datasets.values import DAMAGED, load_arrays, save_arrays, values_digest
 
 FILE = "gamma_left.npz"
 ARCHIVE = "example_dataset.zip"
@@ -95,9 +95,9 @@ def load_gamma_spectra(
     ----------
     data_home : path, optional
         Folder of ``gamma_left.npz``; by default the environment variable ``GWNTF_DATA``, else ``~/gwntf_data``. A
-        copy of the original ``example_dataset.zip`` in this folder is converted.
+        copy of the original ``example_dataset.zip`` in this folder is used if there is no such file.
     download : bool
-        Whether to download the original archive if there is neither file.
+        Whether to download and convert the original archive if there is neither file.
     url : str, optional
         Address of the archive or of ``gamma_left.npz``: ``https://``, ``http://`` or ``file://``.
     progress : bool
@@ -139,11 +139,10 @@ def load_gamma_spectra(
     advice = f"put {ARCHIVE} from {address} into {folder}"
     if not path.exists():
         if archive.is_file():
-            create_file(path, lambda temporary: _save(temporary, _read(archive)), advice)
-        elif download:
-            create_file(path, lambda temporary: _download(address, temporary, progress), advice)
-        else:
+            return _spectra(_read(archive))
+        if not download:
             raise DataError(f"{FILE} is not in {folder}: {advice}")
+        create_file(path, lambda temporary: _download(address, temporary, progress), advice)
     return _spectra(_read(path))
 
 
@@ -151,10 +150,7 @@ def _download(url: str, target: Path, progress: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         original = Path(folder) / ARCHIVE
         download_file(RemoteFile(ARCHIVE, url, None), original, progress)
-        _save(target, _read(original, url))
-
-
-def _save(target: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+        arrays = _read(original, url)
     save_arrays(target, {name: arrays[name] for name in (*DTYPES, "references")})
 
 
@@ -164,13 +160,10 @@ def _read(path: Path, origin: str | None = None) -> dict[str, NDArray[Any]]:
     try:
         with zipfile.ZipFile(path) as archive:
             converted = "spectra.npy" in archive.namelist()
-            arrays = {} if converted else read_archive(archive)
-        if converted:
-            with np.load(path, allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in (*DTYPES, "references")}
+            arrays = load_arrays(path, (*DTYPES, "references")) if converted else read_archive(archive)
         means = arrays["references"] @ np.arange(arrays["references"].shape[1])
         expected = values_digest(arrays, DTYPES) == DIGEST
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError, IndexError, OSError) as error:
+    except DAMAGED as error:
         raise DataError(f"{where} cannot be read as {FILE} or {ARCHIVE} ({error}): remove it") from error
     if not expected or not np.allclose(means, REFERENCE_CHANNELS, rtol=1e-7, atol=0):
         raise DataError(f"{where} does not contain the expected gamma spectra (the SHA-256 of its values differs)")

@@ -49,8 +49,8 @@ def read_archive(archive: zipfile.ZipFile) -> dict[str, NDArray[Any]]:
 
     Raises
     ------
-    ValueError, KeyError or TypeError
-        If the archive does not have the layout described above.
+    Exception
+        One of `values.DAMAGED` if the archive does not have the layout described above.
     """
     spectra, labels, source, calibration = [], [], [], []
     simulated: dict[str, list[NDArray[np.float64]]] = {name: [] for name in NAMES[:-1]}
@@ -68,6 +68,9 @@ def read_archive(archive: zipfile.ZipFile) -> dict[str, NDArray[Any]]:
                 (isotope,) = set(entry["labels"]) & set(simulated)
                 values = np.asarray(entry["spectrum"], dtype=np.float64)
                 simulated[isotope].append(values / values.sum())
+    empty = [name for name, values in simulated.items() if not values]
+    if empty or not spectra:
+        raise ValueError(f"no spectra of {', '.join(empty or ['the left detector'])}")
     return {
         "spectra": _counts(spectra),
         "labels": np.array(labels, dtype=np.bool_),
@@ -98,7 +101,7 @@ def _unpickle(file: IO[bytes]) -> Any:
         raise ValueError("an array of numbers where a list of dictionaries was expected")
     try:
         return _Unpickler(file).load()
-    except (pickle.UnpicklingError, AttributeError, ImportError) as error:
+    except (pickle.UnpicklingError, ImportError) as error:
         raise ValueError(f"not a NumPy file of Python objects: {error}") from error
 
 

@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from gwntf.core import DataError, FloatArray
 from gwntf.datasets.remote import RemoteFile, check_url, create_file, download_file, find_data_home
-from gwntf.datasets.values import save_arrays, values_digest
+from gwntf.datasets.values import DAMAGED, load_arrays, save_arrays, values_digest
 
 FILE = "nmr.npz"
 URL = "https://raw.githubusercontent.com/BDomzal/magnetstein_data/5cb29247b1936df803e94eeed44d12efd7df62bd"
@@ -222,17 +221,15 @@ def _check(experiment: _Experiment, values: Mapping[str, NDArray[Any]], where: s
 
 def _read(path: Path, origin: str | None = None) -> list[NMRMixture]:
     where = origin or str(path)
-    mixtures = []
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            for experiment in EXPERIMENTS:
-                values = {name: stored[f"{experiment.number}/{name}"] for name in DTYPES}
-                _check(experiment, values, where)
-                mixtures.append(_mixture(experiment, values))
-    except DataError:
-        raise
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError, AttributeError, OSError) as error:
+        stored = load_arrays(path, [f"{experiment.number}/{name}" for experiment in EXPERIMENTS for name in DTYPES])
+    except DAMAGED as error:
         raise DataError(f"{where} cannot be read as {FILE} ({error}): remove it") from error
+    mixtures = []
+    for experiment in EXPERIMENTS:
+        values = {name: stored[f"{experiment.number}/{name}"] for name in DTYPES}
+        _check(experiment, values, where)
+        mixtures.append(_mixture(experiment, values))
     return mixtures
 
 

@@ -1,13 +1,21 @@
 """Named arrays in a file, and the SHA-256 of their values, which does not depend on how a file stores them."""
 
 import hashlib
+import struct
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, MemoryError, OverflowError),
+    *(KeyError, IndexError, ValueError, TypeError, AttributeError, NotImplementedError, RuntimeError),
+)
+"""Exceptions of reading a zip archive of arrays that is damaged or of another kind."""
 
 
 def values_digest(arrays: Mapping[str, NDArray[Any]], dtypes: Mapping[str, str]) -> str:
@@ -32,3 +40,13 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w") as file:
                 np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+
+
+def load_arrays(path: Path, names: Iterable[str]) -> dict[str, NDArray[Any]]:
+    """Return arrays of an ``.npz`` file; one of the `DAMAGED` exceptions if it does not contain them."""
+    arrays = {}
+    with zipfile.ZipFile(path) as archive:
+        for name in names:
+            with archive.open(f"{name}.npy") as file:
+                arrays[name] = np.lib.format.read_array(file, allow_pickle=False)
+    return arrays
