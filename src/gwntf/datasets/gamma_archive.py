@@ -31,8 +31,10 @@ class _Placeholder:
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
 
-    def __setstate__(self, state: Any) -> None:
+    def _ignore(self, *_: Any) -> None:
         pass
+
+    __setstate__ = __setitem__ = append = extend = _ignore
 
 
 class _Unpickler(pickle.Unpickler):
