@@ -117,9 +117,12 @@ def load_gamma_spectra(
     Federal Office for Radiation Protection (Bundesamt für Strahlenschutz), Berlin: example data of GAMMA_FLOW,
     https://github.com/Schlavioner/gamma_flow, licence `Data licence Germany, attribution, version 2.0
     <https://www.govdata.de/dl-de/by-2-0>`__. Changes: spectra of the left detector only, and the mean of the simulated
-    spectra of each isotope, each scaled to sum one.
+    spectra of each isotope, each scaled to sum one. To cite: V. Rädle, T. Hartwig, B. Oesen, J. Vogt, E. Gericke, E. A.
+    Kröger and M. Baron, GAMMA_FLOW: Guided Analysis of Multi-label spectra by Matrix factorization for Lightweight
+    Operational Workflows, 2024.
 
-    The SHA-256 of the original archive is not known to this library. The converted values are checked instead: spectra,
+    The archive is that of a fixed commit, read in the layout that GAMMA_FLOW documents. Its SHA-256 is not known to
+    this library. The converted values are checked instead: spectra,
     labels, names and calibration must have the expected SHA-256, wherever the file comes from, and the references their
     known mean channels. From the archive only arrays, numbers, texts, lists and dictionaries are read.
 
