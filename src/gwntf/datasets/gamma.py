@@ -122,9 +122,9 @@ def load_gamma_spectra(
     Operational Workflows, 2024.
 
     The archive is that of a fixed commit, read in the layout that GAMMA_FLOW documents. Its SHA-256 is not known to
-    this library. The converted values are checked instead: spectra,
-    labels, names and calibration must have the expected SHA-256, wherever the file comes from, and the references their
-    known mean channels. From the archive only arrays, numbers, texts, lists and dictionaries are read.
+    this library. The converted values are checked instead: spectra, labels, names and calibration must have the
+    expected SHA-256, wherever the file comes from, and the references their known mean channels. From the archive only
+    arrays, numbers, texts, lists and dictionaries are read.
 
     Examples
     --------
