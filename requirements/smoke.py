@@ -9,7 +9,7 @@ import numpy as np
 
 import gwntf
 from gwntf import GWNTF, NMF, wasserstein_distance
-from gwntf.datasets import load_digits_tensor
+from gwntf.datasets import load_digits_tensor, load_example_spectra
 from gwntf.evaluation import clustering_accuracy
 from gwntf.experiments import known_tables
 
@@ -28,4 +28,6 @@ if abs(wasserstein_distance([1, 0, 0], [0, 0, 1]) - 1) > 1e-9:
     raise SystemExit("the distance between the ends of a grid is not one")
 if not {"coil20", "pie_pose27"} <= set(known_tables()) or not (here.parent / "py.typed").exists():
     raise SystemExit("tables of the paper or py.typed are missing from the package")
+if load_example_spectra().mixtures.shape != (12, 300):
+    raise SystemExit("the example spectra are missing from the package")
 print(f"gwntf {gwntf.__version__}: accuracy {accuracy:.2f}")

@@ -17,7 +17,8 @@ from scipy.io import savemat
 from gwntf import DataError, InputError
 from gwntf.data import reconstruct
 from gwntf.datasets import images, load_coil20, load_digits_tensor, make_kruskal_tensor
-from gwntf.datasets.images import RemoteFile, fetch, find_data_home
+from gwntf.datasets import remote as remote_module
+from gwntf.datasets.remote import RemoteFile, fetch, find_data_home
 
 CONTENT = bytes(range(256)) * 400
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -45,6 +46,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *args):
         pass
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch):
+    monkeypatch.setattr(remote_module, "_PAUSE", 0.0)
 
 
 @pytest.fixture
@@ -88,7 +94,7 @@ def test_downloads_once_and_keeps_the_file(server, tmp_path, capsys):
     ],
 )
 def test_a_bad_download_leaves_nothing_and_says_what_to_do(server, tmp_path, path, reason, monkeypatch):
-    monkeypatch.setattr(images, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(remote_module, "_TIMEOUT", 0.5)
     with pytest.raises(DataError, match=reason) as caught:
         fetch(remote(server, path), tmp_path, progress=False)
     assert f"put the file from {server}{path}" in str(caught.value)
