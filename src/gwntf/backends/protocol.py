@@ -98,9 +98,9 @@ class Backend(ABC):
         """Context of all work on the given data: applies settings of the backend and converts its errors."""
         return nullcontext()
 
-    def stack_transport(
+    def stack_transport(  # noqa: B027
         self, form: Callable[[], KernelForm | None], length: int, columns: int
-    ) -> StackTransport | None:  # noqa: B027
+    ) -> StackTransport | None:
         """Return a compiled transport for `columns` fibers of that length, or None to process tiles.
 
         `form` returns the kernel for compiled code, or None if it has none; it is not called if nothing is compiled.
