@@ -164,7 +164,8 @@ class AxisCost:
             shown = str(places.tolist())
         else:
             shown = f"{len(places)} positions from {places[0]:g} to {places[-1]:g}"
-        options = f", power={self.power}" * (self.power != 1) + f", period={self.period:g}" * (self.period is not None)
+        options = "" if self.power == 1 else f", power={self.power}"
+        options += "" if self.period is None else f", period={self.period:g}"
         return f"AxisCost({shown}, scale={self.scale:g}{options})"
 
 
