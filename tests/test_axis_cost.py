@@ -224,8 +224,7 @@ def test_transports_with_a_band_solve_distant_mass_like_the_matrix(unstored, rng
 
 
 def spectra(rng):
-    X = np.exp(-0.5 * ((PPM - rng.choice([0.6, 1.4, 2.2], 9)[:, None]) / 0.1) ** 2) + 0.01
-    return X
+    return np.exp(-0.5 * ((PPM - rng.choice([0.6, 1.4, 2.2], 9)[:, None]) / 0.1) ** 2) + 0.01
 
 
 OPTIONS = {"graph_reg": 0, "max_iter": 4, "tol": 0, "random_state": 0}
@@ -274,8 +273,8 @@ def test_column_names_that_are_no_positions_raise_errors(rng):
     ]:
         with pytest.raises(InputError, match=message):
             model.fit(data)
+    folded = GWNTF(2, costs=[None, None, AxisCost("columns", 0.4)], sample_shape=(3, 4), **OPTIONS)
     with pytest.raises(InputError, match=r"costs\[2\]: got AxisCost\('columns'\)"):
-        folded = GWNTF(2, costs=[None, None, AxisCost("columns", 0.4)], sample_shape=(3, 4), **OPTIONS)
         folded.fit(pandas.DataFrame(X, columns=PPM))
     with pytest.raises(InputError, match=r"axes\[0\]: got AxisCost\('columns'"):
         SeparableCost([AxisCost("columns", 1.0)])
@@ -327,7 +326,8 @@ def test_costs_are_values():
     assert repr(cost) == "AxisCost([0.0, 1.0, 5.0], scale=2, power=2, period=6)"
     assert repr(AxisCost(np.arange(70_000), 12.0)) == "AxisCost(70000 positions from 0 to 69999, scale=12)"
     assert repr(AxisCost("columns", 0.05)) == "AxisCost('columns', scale=0.05)"
-    for same in (copy.deepcopy(cost), pickle.loads(pickle.dumps(cost)), AxisCost((0, 1, 5), 2, 2, 6)):
+    unpickled = pickle.loads(pickle.dumps(cost))  # noqa: S301
+    for same in (copy.deepcopy(cost), unpickled, AxisCost((0, 1, 5), 2, 2, 6)):
         assert same == cost
         assert hash(same) == hash(cost)
         assert not same.positions.flags.writeable

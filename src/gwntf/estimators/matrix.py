@@ -261,7 +261,7 @@ class SDNMF(Graph, PixelTransport):
     ----------
     n_components : int, default=10
         Number of components (the rank of the model).
-    cost : "grid", another named cost, array, SeparableCost or None, default="grid"
+    cost : "grid", another named cost, array, AxisCost, SeparableCost or None, default="grid"
         Ground cost between the entries of a sample. "grid" is the city-block distance on the shape of the sample,
         "grid2" the squared Euclidean one, both scaled to at most one; None is the Kullback-Leibler divergence.
     reg : float, default=0.01
