@@ -27,7 +27,17 @@ from gwntf import (
 from gwntf.backends import UnevenForm, get_backend
 from gwntf.backends.numpy_backend import NumpyBackend
 from gwntf.core import Relaxation
-from gwntf.geometry import BandKernel, CircleKernel, DenseKernel, LineKernel, axis_kernels, build, build_kernel, costs
+from gwntf.geometry import (
+    BandKernel,
+    CellKernel,
+    CircleKernel,
+    DenseKernel,
+    LineKernel,
+    build,
+    build_kernel,
+    costs,
+    squared_kernels,
+)
 from gwntf.transport import TransportLimits
 from tests.backends import OTHERS, REFERENCE, needs_torch, transport_tensor
 
@@ -192,6 +202,14 @@ def test_seventy_thousand_places_need_no_matrix(rng):
     assert GWNTF(2, costs=(None, "grid"), **options).fit(X).costs_[1].size == 70_000
 
 
+def test_a_squared_distance_over_seventy_thousand_places_needs_no_matrix(rng):
+    kernel = build_kernel(AxisCost(np.arange(70_000), 69_999, 2), 0.01, REFERENCE, "float32")
+    assert isinstance(kernel, CellKernel)
+    v, rows = rng.random((70_000, 1)).astype("float32"), np.array([0, 9_999, 69_999])
+    costs = ((rows[:, None] - np.arange(70_000)) / 69_999) ** 2
+    np.testing.assert_allclose(kernel.matmul(v)[rows], np.exp(kernel.shift - 1 - costs / 0.01) @ v, rtol=1e-5)
+
+
 def test_a_long_circle_equals_its_matrix(rng):
     hours = np.sort(rng.random(1500)) * 24
     cost = AxisCost(hours, 2.0, period=24)
@@ -201,17 +219,33 @@ def test_a_long_circle_equals_its_matrix(rng):
     np.testing.assert_allclose(kernel.matmul(v), np.exp(kernel.shift - 1 - cost.to_matrix() / 0.05) @ v, rtol=1e-11)
 
 
-def test_squared_distances_are_stored_sparsely_where_most_entries_underflow(rng, monkeypatch):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("reg", [2e-4, 0.003, 0.01, 1.0])
+@pytest.mark.parametrize("name", ARRAYS)
+def test_products_of_wide_squared_distances_equal_those_of_the_matrix(name, dtype, reg, unstored, rng, monkeypatch):
+    positions = np.sort(np.concatenate([rng.random(60) ** 3, [0.0, 0.9, 0.90001, 1.0]]))
+    backend, cost = get_backend(name), AxisCost(positions, 1.0, 2)
+    for entries in (2**22, 200):  # all columns at a time, or one
+        monkeypatch.setattr(squared_kernels, "_BLOCK_ENTRIES", entries)
+        check_products(CellKernel(backend, cost, reg, dtype), cost, reg, backend, dtype, rng)
+
+
+def test_kernels_of_squared_distances_are_stored_only_where_they_are_narrow(monkeypatch):
     positions = np.arange(3000)
-    assert isinstance(build_kernel(AxisCost(positions, 10, 2), 0.01, REFERENCE, "float64"), BandKernel)
-    assert isinstance(build_kernel(AxisCost(positions, 2999, 2), 0.01, REFERENCE, "float64"), DenseKernel)
+
+    def kind(scale, period=None):
+        return type(build_kernel(AxisCost(positions, scale, 2, period), 0.01, REFERENCE, "float64"))
+
+    assert kind(10) is kind(10, 3000) is kind(10, 7000) is BandKernel
+    assert kind(2999) is kind(1000) is CellKernel
+    assert kind(1500, 3000) is DenseKernel
     monkeypatch.setattr(build, "_LONGEST_DENSE", 2000)
-    with pytest.raises(InputError, match=r"power: got 2 for 3000 places.*a smaller scale"):
-        build_kernel(AxisCost(positions, 2999, 2), 0.01, REFERENCE, "float64")
+    with pytest.raises(InputError, match=r"power: got 2 for 3000 places on a circle.*a smaller scale"):
+        kind(1500, 3000)
 
 
 def test_transports_with_a_band_solve_distant_mass_like_the_matrix(unstored, rng, monkeypatch):
-    monkeypatch.setattr(axis_kernels, "_BLOCK_ENTRIES", 500)
+    monkeypatch.setattr(squared_kernels, "_BLOCK_ENTRIES", 500)
     positions = np.arange(60.0)
     cost = AxisCost(positions, 0.7, 2)
     assert isinstance(build_kernel(cost, 0.05, REFERENCE, "float64"), BandKernel)

@@ -7,7 +7,7 @@ pairs. `graph` is independent of these, and
 """
 
 from gwntf.geometry.axis_cost import AxisCost
-from gwntf.geometry.axis_kernels import BandKernel, CircleKernel, LineKernel
+from gwntf.geometry.axis_kernels import CircleKernel, LineKernel
 from gwntf.geometry.build import build_kernel
 from gwntf.geometry.costs import (
     COSTS_OF_SLICES,
@@ -27,4 +27,5 @@ from gwntf.geometry.kernels import DenseKernel, Kernel, NearFarKernel
 from gwntf.geometry.knn import KNNGraph
 from gwntf.geometry.near_far import NearFarCost, Points, near_far_parts, near_pairs
 from gwntf.geometry.separable_kernel import SeparableKernel
+from gwntf.geometry.squared_kernels import BandKernel, CellKernel
 from gwntf.geometry.ties import SampleTies, Ties, TrainingSamples

@@ -93,11 +93,15 @@ class AxisCost:
         return len(self.positions)
 
     @property
-    def is_line(self) -> bool:
-        """Whether it is the distance between several places on a line, also where a period makes no difference."""
+    def straight(self) -> bool:
+        """Whether the places are on a line, or on so small a part of a circle that the period makes no difference."""
         positions = np.asarray(self.positions)
-        straight = self.period is None or positions[-1] - positions[0] <= self.period / 2
-        return self.power == 1 and self.size > 1 and straight
+        return self.period is None or bool(positions[-1] - positions[0] <= self.period / 2)
+
+    @property
+    def is_line(self) -> bool:
+        """Whether it is the distance between several places on a line."""
+        return self.power == 1 and self.size > 1 and self.straight
 
     def at_columns(self, names: Sequence[Any] | None, name: str) -> AxisCost:
         """Return the cost at the positions given by the column names of X; `name` is the argument in error messages."""

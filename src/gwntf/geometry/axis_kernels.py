@@ -1,4 +1,4 @@
-"""Kernels along an axis without a stored matrix: distances on a line, distances on a circle, narrow squared distances.
+"""Kernels of distances on a line and on a circle, without a stored matrix.
 
 `LineKernel` also serves cost matrices that are distances on a line: see `build`.
 """
@@ -10,18 +10,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from gwntf.backends import Backend, DenseForm, ExponentialForm, KernelForm, LineForm, UnevenForm
 from gwntf.core import Array, FloatArray
-from gwntf.geometry.axis_cost import AxisCost
-from gwntf.geometry.kernels import DenseKernel, Kernel, lifting_shift, log_sum_exp
+from gwntf.geometry.kernels import DenseKernel, Kernel, lifting_shift
 from gwntf.geometry.scans import Arithmetic, Logarithms, Numbers, Scan
 
 _EVEN = 1e-12
 """Largest difference between equal steps, as a fraction of the length of the line or of one if that is larger."""
-
-_BLOCK_ENTRIES = 2**22
 
 
 class LineKernel(Kernel):
@@ -157,67 +153,3 @@ class _CircleSums:
         """Return the sums of all but the first 0, 1, 2, ... points of a half."""
         sums = self._plain[half].behind(values)
         return self._arithmetic.xp.concat([sums, self._arithmetic.row_of_zeros(values)])
-
-
-class BandKernel(Kernel):
-    """K = exp(-C/reg - 1) for an `AxisCost`, stored as a sparse matrix without the entries that underflow.
-
-    In the number type of the kernel these entries are zero in a stored matrix too. Columns in which they matter are
-    recognised as inaccurate, and solved in float64, with more entries, or on logarithms, with all of them.
-    """
-
-    def __init__(self, backend: Backend, cost: AxisCost, reg: float, dtype: Any) -> None:
-        self._backend, self._cost, self._reg = backend, cost, reg
-        super().__init__(cost.size, *band_shift(cost, reg, dtype), dtype)
-
-    def _at(self, dtype: Any) -> BandKernel:
-        return BandKernel(self._backend, self._cost, self._reg, dtype)
-
-    @cached_property
-    def _matrix(self) -> Array:
-        first, counts = band(self._cost, self._reg, self._dtype)
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        rows = np.repeat(np.arange(self.size), counts)
-        columns = (np.arange(starts[-1]) - np.repeat(starts[:-1] - first, counts)) % self.size
-        costs = self._cost.between(rows, columns)
-        values = np.exp(self.shift - 1 - costs / self._reg)
-        matrix = csr_array((values, columns, starts), shape=(self.size, self.size))
-        matrix.sort_indices()
-        return self._backend.sparse(matrix, self._dtype)
-
-    def matmul(self, v: Array, *, transposed: bool = False) -> Array:  # noqa: ARG002
-        return self._matrix @ v
-
-    def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:  # noqa: ARG002
-        """Return log(K exp(log V)) over all pairs, computed for a block of rows of K at a time."""
-        xp, everywhere = self._backend.xp, np.arange(self.size)
-        step = max(1, _BLOCK_ENTRIES // (self.size * log_v.shape[1]))
-        blocks = []
-        for start in range(0, self.size, step):
-            log_kernel = -self._cost.between(everywhere[start : start + step, None], everywhere) / self._reg - 1
-            terms = self._backend.asarray(log_kernel, self._dtype)[:, :, None] + log_v[None]
-            blocks.append(log_sum_exp(xp, terms, 1))
-        return xp.concat(blocks)
-
-
-def band_shift(cost: AxisCost, reg: float, dtype: Any) -> tuple[float, bool]:
-    """Return `lifting_shift` for the kernel of a cost on an axis."""
-    positions = np.asarray(cost.positions)
-    reach = float(positions[-1] - positions[0])
-    longest = reach if cost.period is None else min(reach, cost.period / 2)
-    return lifting_shift(-((longest / cost.scale) ** cost.power) / reg - 1, -1.0, dtype)
-
-
-def band(cost: AxisCost, reg: float, dtype: Any) -> tuple[Any, Any]:
-    """Return the entries of every row that do not underflow: the first one, modulo I on a circle, and their number."""
-    positions, info = np.asarray(cost.positions), np.finfo(dtype)
-    limit = band_shift(cost, reg, dtype)[0] - 1 - math.log(float(info.smallest_normal) * float(info.eps))
-    reach = cost.scale * (limit * reg) ** (1 / cost.power)
-    size = len(positions)
-    if cost.period is None:
-        first = np.searchsorted(positions, positions - reach)
-        return first, np.searchsorted(positions, positions + reach, "right") - first
-    around = np.concatenate([positions - cost.period, positions, positions + cost.period])
-    first = np.searchsorted(around, positions - reach)
-    counts = np.minimum(np.searchsorted(around, positions + reach, "right") - first, size)
-    return first - size, counts

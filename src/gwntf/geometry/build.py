@@ -9,19 +9,17 @@ import numpy as np
 from gwntf.backends import Backend
 from gwntf.core import FloatArray, InputError
 from gwntf.geometry.axis_cost import AxisCost
-from gwntf.geometry.axis_kernels import BandKernel, CircleKernel, LineKernel, band
+from gwntf.geometry.axis_kernels import CircleKernel, LineKernel
 from gwntf.geometry.costs import Cost, SeparableCost
 from gwntf.geometry.kernels import DenseKernel, Kernel, NearFarKernel
 from gwntf.geometry.near_far import NearFarCost
 from gwntf.geometry.separable_kernel import SeparableKernel
+from gwntf.geometry.squared_kernels import squared_kernel
 
 _ROUNDING = 1e-12
 
 _LONGEST_DENSE = 2**14
 """Length up to which a kernel along an axis may be stored as a matrix."""
-
-_FEW = 1 / 4
-"""Fraction of entries below which a sparse matrix is faster than a dense one."""
 
 
 def build_kernel(cost: Cost, reg: float, backend: Backend, dtype: Any) -> Kernel:
@@ -31,20 +29,21 @@ def build_kernel(cost: Cost, reg: float, backend: Backend, dtype: Any) -> Kernel
     if isinstance(cost, SeparableCost):
         axes = (_factor(axis, reg, backend, dtype, -1.0 if k == 0 else 0.0) for k, axis in enumerate(cost.axes))
         return SeparableKernel(tuple(axes), dtype)
-    if not isinstance(cost, AxisCost) or cost.is_line:
-        return _factor(cost, reg, backend, dtype, -1.0)
-    if cost.size <= backend.long_fibers:
-        return DenseKernel(backend, -cost.to_matrix() / reg - 1, dtype)
+    if isinstance(cost, AxisCost) and not cost.is_line and cost.size > backend.long_fibers:
+        return _along_long_axis(cost, reg, backend, dtype)
+    return _factor(cost, reg, backend, dtype, -1.0)
+
+
+def _along_long_axis(cost: AxisCost, reg: float, backend: Backend, dtype: Any) -> Kernel:
+    """Return the kernel of distances on a circle, or of squared distances, between many places."""
     if cost.power == 1 and cost.period is not None:
         unit = cost.scale * reg
         return CircleKernel(backend, np.asarray(cost.positions) / unit, cost.period / unit, -1.0, dtype)
-    entries = int(band(cost, reg, np.float64)[1].sum())
-    if entries <= _FEW * cost.size**2:
-        return BandKernel(backend, cost, reg, dtype)
-    if cost.size > _LONGEST_DENSE:
-        given = f"2 for {cost.size} places, where no part of the kernel is negligible"
+    kernel = squared_kernel(backend, cost, reg, dtype)
+    if kernel is None and cost.size > _LONGEST_DENSE:
+        given = f"2 for {cost.size} places on a circle, most of which are less than the reach of the kernel apart"
         raise InputError("power", given, "power=1, a smaller scale, or fewer places")
-    return DenseKernel(backend, -cost.to_matrix() / reg - 1, dtype)
+    return kernel or _factor(cost, reg, backend, dtype, -1.0)
 
 
 def _factor(
