@@ -97,7 +97,7 @@ def sample_growth() -> Outcome:
         cost = near_far_parts(points, near_pairs(points, N_NEAR), 128)
         builds[size] = time.perf_counter() - start
         kernel = build_kernel(cost, RELAXATION.reg, cpu, np.float32)
-        bytes_[size] = sum(np.asarray(part).nbytes for part in kernel.form()) + cost.half.nbytes
+        bytes_[size] = sum(np.asarray(part).nbytes for part in kernel.form() or ()) + cost.half.nbytes
         turns[f"N = {size:,}"] = partial(transport, cpu, kernel, X, Y)
     timings = race(turns, turns=3)
     first, last = (timings[f"N = {size:,}"].median for size in (sizes[0], sizes[-1]))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gwntf import GWNTF, KNNGraph, TransportOptions
+from gwntf import GWNTF, AxisCost, KNNGraph, TransportOptions
 from tests.schemes import plain
 
 PAGE = Path(__file__).parents[1] / "docs" / "algorithm.md"
@@ -52,7 +52,8 @@ def test_page_and_library_agree(name, engine, page, rng):
             engine=engine,
         )
     ).fit(X)
-    factors, curve = page["fit"](X, start, model.costs_, graph.toarray(), 0.1, 0.7, 1.3, mu, 12, 6)
+    matrices = [cost.to_matrix() if isinstance(cost, AxisCost) else cost for cost in model.costs_]
+    factors, curve = page["fit"](X, start, matrices, graph.toarray(), 0.1, 0.7, 1.3, mu, 12, 6)
     np.testing.assert_allclose(model.objective_curve_, curve, rtol=1e-10)
     for found, expected in zip(model.factors_, factors, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -37,7 +37,7 @@ from gwntf.estimators import (
     fit_many,
     load,
 )
-from gwntf.geometry import KNNGraph, SeparableCost
+from gwntf.geometry import AxisCost, KNNGraph, SeparableCost
 from gwntf.readers import read_data
 from gwntf.solver import Checkpoint, Iteration, ProgressBar
 
@@ -49,6 +49,7 @@ __all__ = [
     "NMF",
     "SDNMF",
     "SWIFT",
+    "AxisCost",
     "Checkpoint",
     "DataError",
     "DeviceMemoryError",

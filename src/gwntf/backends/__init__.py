@@ -6,7 +6,15 @@ May import `core` only. Start with `protocol`, the interface: an array namespace
 `interchange` recognises arrays of other libraries without importing them.
 """
 
-from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, LineForm, NearFarForm, SeparableForm
+from gwntf.backends.forms import (
+    DenseForm,
+    ExponentialForm,
+    KernelForm,
+    LineForm,
+    NearFarForm,
+    SeparableForm,
+    UnevenForm,
+)
 from gwntf.backends.interchange import is_foreign, is_tensor, to_host
 from gwntf.backends.protocol import Backend, StackTask, StackTransport
 from gwntf.backends.registry import BACKENDS, get_backend

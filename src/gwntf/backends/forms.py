@@ -20,10 +20,17 @@ class ExponentialForm(NamedTuple):
     ratio: Any
 
 
+class UnevenForm(NamedTuple):
+    """K_ij = scale * the product of roots[k]^2 over all k with min(i, j) <= k < max(i, j)."""
+
+    scale: Any
+    roots: Array  # (I - 1,) array: a root is a normal number where its square underflows
+
+
 class SeparableForm(NamedTuple):
     """A Kronecker product: one form per axis, all of the same type, the last axis fastest."""
 
-    axes: tuple[DenseForm, ...] | tuple[ExponentialForm, ...]
+    axes: tuple[DenseForm, ...] | tuple[ExponentialForm, ...] | tuple[UnevenForm, ...]
 
 
 class NearFarForm(NamedTuple):
@@ -49,4 +56,4 @@ class LineForm(NamedTuple):
     fraction: Array
 
 
-KernelForm: TypeAlias = DenseForm | ExponentialForm | SeparableForm | NearFarForm | LineForm
+KernelForm: TypeAlias = DenseForm | ExponentialForm | UnevenForm | SeparableForm | NearFarForm | LineForm

@@ -52,6 +52,7 @@ class Backend(ABC):
     name: str  # value of `engine`
     xp: Any  # array namespace
     default_dtype: str | None = None  # dtype of the data by default; None keeps that of X
+    uneven_lines = False  # whether `stack_transport` supports `UnevenForm`
     recording = False  # whether a function is being recorded, without host synchronisation
     block_entries: int  # preferred number of entries of a tile of samples; see `data.partition`
 
@@ -97,10 +98,12 @@ class Backend(ABC):
         """Context of all work on the given data: applies settings of the backend and converts its errors."""
         return nullcontext()
 
-    def stack_transport(self, form: Callable[[], KernelForm], length: int, columns: int) -> StackTransport | None:  # noqa: B027
+    def stack_transport(  # noqa: B027
+        self, form: Callable[[], KernelForm | None], length: int, columns: int
+    ) -> StackTransport | None:
         """Return a compiled transport for `columns` fibers of that length, or None to process tiles.
 
-        `form` returns the kernel for compiled code; it is not called if nothing is compiled.
+        `form` returns the kernel for compiled code, or None if it has none; it is not called if nothing is compiled.
         """
 
     @abstractmethod
@@ -132,7 +135,7 @@ class Backend(ABC):
     def recorded(  # noqa: B027
         self,
         function: Callable[..., tuple[Array, ...]],
-        kernels: Sequence[tuple[Callable[[], KernelForm], int]],
+        kernels: Sequence[tuple[Callable[[], KernelForm | None], int]],
         entries: int,
     ) -> Callable[..., tuple[Array, ...]] | None:
         """Return an equivalent function that is recorded once and replayed; None where that is slower or not supported.

@@ -37,7 +37,7 @@ def wasserstein_distance(x: Any, y: Any, cost: Any = "grid", *, reg_m: RegM = ma
     ----------
     x, y : array-like of shape (I,)
         Nonnegative; of the same mass in the balanced case.
-    cost : {"grid", "grid2"}, (I, I) array or SeparableCost
+    cost : {"grid", "grid2"}, (I, I) array, AxisCost or SeparableCost
         Ground cost.
     reg_m : float or pair of floats
         alpha and beta: both ``inf`` (balanced) or both finite.
@@ -74,7 +74,7 @@ def entropic_wasserstein_distance(
     ----------
     x, y : array-like of shape (I,)
         Nonnegative; of the same mass where both sides are balanced.
-    cost : {"grid", "grid2"}, (I, I) array or SeparableCost
+    cost : {"grid", "grid2"}, (I, I) array, AxisCost or SeparableCost
         Ground cost.
     reg : float
         1/lambda, positive.
@@ -114,7 +114,7 @@ def wasserstein_matrix_distance(
     ----------
     X, Y : array-like of shape (I, M)
         Nonnegative; columns of the same mass where both sides are balanced.
-    cost : {"grid", "grid2", "cosine", "euclidean"}, (I, I) array or SeparableCost
+    cost : {"grid", "grid2", "cosine", "euclidean"}, (I, I) array, AxisCost or SeparableCost
         Ground cost between rows; "cosine" and "euclidean" compare rows of X.
     reg : float
         1/lambda; zero gives the exact distance (equation 2).
@@ -138,7 +138,7 @@ def wasserstein_matrix_distance(
     if data.ndim != 2:
         raise InputError("X", f"{data.ndim} dimensions", "a matrix")
     if cost is None:
-        raise InputError("cost", "None", "a named cost, a square array or a SeparableCost")
+        raise InputError("cost", "None", "a named cost, a square array, an AxisCost or a SeparableCost")
     return _measure(data, model, (check_cost(cost, len(data), "cost"), None), distance)
 
 
@@ -241,7 +241,7 @@ def _between(x: Any, y: Any, cost: Any, distance: Distance) -> float:
     if len(a) != len(b):
         raise InputError("y", f"length {len(b)}", f"the length of x, {len(a)}")
     names = [name for name in NAMED_COSTS if name not in COSTS_OF_SLICES]
-    allowed = f"{', '.join(map(repr, names))}, a square array or a SeparableCost"
+    allowed = f"{', '.join(map(repr, names))}, a square array, an AxisCost or a SeparableCost"
     if isinstance(cost, str) and cost not in names:
         raise InputError("cost", repr(cost), allowed)
     resolved = resolve_cost(check_cost(cost, len(a), "cost"), DataTensor.of_array(a), 0)

@@ -25,7 +25,7 @@ from gwntf.estimators.notices import (
     warn_uneven,
 )
 from gwntf.estimators.records import keeper_of
-from gwntf.estimators.sklearn_compat import unweighted
+from gwntf.estimators.sklearn_compat import column_names, unweighted
 from gwntf.losses import Loss, Plain
 from gwntf.solver import Checkpoint, Problem, Result, Stopping, following, solve_each
 
@@ -62,8 +62,11 @@ class Factorization(Fitted, NestedDefaults):
 
     # --- defined by the parts --------------------------------------------------------------------------------
 
-    def _check_loss(self, shape: tuple[int, ...]) -> Any:
-        """Check the parameters of the loss against the shape of the folded X; return the argument of `_loss`."""
+    def _check_loss(self, shape: tuple[int, ...], names: Sequence[Any] | None = None) -> Any:
+        """Check the parameters of the loss against the shape of the folded X; return the argument of `_loss`.
+
+        `names` are the column names of X, if it is a data frame.
+        """
 
     @abstractmethod
     def _loss(self, checked: Any, tensor: DataTensor) -> Loss:
@@ -160,7 +163,7 @@ class Factorization(Fitted, NestedDefaults):
         """Check all input and build the problem; also return the scale of every sample."""
         raw = self._tensor(X, context, reset=True)
         shape = raw.shape
-        checked, given = self._check_loss(shape), self._check_graph(shape[0])
+        checked, given = self._check_loss(shape, column_names(X)), self._check_graph(shape[0])
         self._penalties(shape[0])
         held = self._held(shape[1:])
         if not isinstance(self.init, str):

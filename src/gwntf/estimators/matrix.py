@@ -275,7 +275,7 @@ class SDNMF(Graph, PixelTransport):
     parts : array or list of arrays, optional
         Known parts that the fit keeps: the first components, in this order; all others are free. They are known up to
         scale. An array has one part per row.
-    cost : "grid", another named cost, array, SeparableCost or None, default="grid"
+    cost : "grid", another named cost, array, AxisCost, SeparableCost or None, default="grid"
         Ground cost between the entries of a sample. "grid" is the city-block distance on the shape of the sample,
         "grid2" the squared Euclidean one, both scaled to at most one; None is the Kullback-Leibler divergence.
     reg : float, default=0.01

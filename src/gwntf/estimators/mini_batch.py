@@ -16,6 +16,7 @@ from gwntf.estimators.notices import warn, warn_empty_components, warn_samples_l
 from gwntf.estimators.options import TransportOptions
 from gwntf.estimators.parts import PerModeTransport
 from gwntf.estimators.sklearn_compat import (
+    column_names,
     count_samples,
     in_cross_validation,
     take_samples,
@@ -296,7 +297,7 @@ class MiniBatchGWNTF(PerModeTransport):
         raw = self._tensor(X, context, reset=first)
         if not first:
             return raw.normalised(self.sample_norm)
-        checked = self._check_loss(raw.shape)
+        checked = self._check_loss(raw.shape, column_names(X))
         held = self._held(raw.shape[1:])
         if not isinstance(self.init, str):
             as_factors(self.init, (len(self.init[0]), *raw.shape[1:]), self.n_components)
@@ -310,8 +311,8 @@ class MiniBatchGWNTF(PerModeTransport):
         self.n_batches_ = 0
         return tensor, scale
 
-    def _check_costs(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
-        checked = super()._check_costs(shape)
+    def _check_costs(self, shape: tuple[int, ...], names: Sequence[Any] | None) -> tuple[CostSpec, ...]:
+        checked = super()._check_costs(shape, names)
         if checked[0] is not None:
             raise InputError("costs", "a cost between samples", "None for the samples, which are not transported")
         return checked

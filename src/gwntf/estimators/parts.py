@@ -104,12 +104,12 @@ class Transport(Factorization):
         options.check()
         return options
 
-    def _check_loss(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
+    def _check_loss(self, shape: tuple[int, ...], names: Sequence[Any] | None = None) -> tuple[CostSpec, ...]:
         self._relaxation()
         self._options()
-        return self._check_costs(shape)
+        return self._check_costs(shape, names)
 
-    def _check_costs(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
+    def _check_costs(self, shape: tuple[int, ...], names: Sequence[Any] | None) -> tuple[CostSpec, ...]:
         raise NotImplementedError
 
     def _loss(self, checked: tuple[CostSpec, ...], tensor: DataTensor) -> Loss:
@@ -141,8 +141,8 @@ class PerModeTransport(Tensor, Transport):
 
     costs: str | Sequence[CostSpec]
 
-    def _check_costs(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
-        return check_costs(self._default_costs(shape) if self.costs == "auto" else self.costs, shape)
+    def _check_costs(self, shape: tuple[int, ...], names: Sequence[Any] | None) -> tuple[CostSpec, ...]:
+        return check_costs(self._default_costs(shape) if self.costs == "auto" else self.costs, shape, names)
 
     def _default_costs(self, shape: tuple[int, ...]) -> Any:  # noqa: ARG002
         return "auto"
@@ -164,11 +164,11 @@ class PixelTransport(Matrix, Transport):
             return super()._fold(data)
         return data, check_sample_shape(self.sample_shape, data.shape)
 
-    def _check_costs(self, shape: tuple[int, ...]) -> tuple[CostSpec, ...]:
+    def _check_costs(self, shape: tuple[int, ...], names: Sequence[Any] | None) -> tuple[CostSpec, ...]:
         cost = self.cost
         if isinstance(cost, str) and cost in ("grid", "grid2"):
             cost = SeparableCost.on_grid(self.sample_shape_, power=1 if cost == "grid" else 2)
-        return None, check_cost(cost, shape[1], "cost")
+        return None, check_cost(cost, shape[1], "cost", names)
 
 
 class Graph(Factorization):

@@ -9,12 +9,14 @@ from gwntf._version import __version__
 from gwntf.core import Array
 from gwntf.estimators.notices import warn_checkpoint
 from gwntf.estimators.options import TransportOptions
-from gwntf.geometry import KNNGraph, NearFarCost, SeparableCost, TrainingSamples
+from gwntf.geometry import AxisCost, KNNGraph, NearFarCost, SeparableCost, TrainingSamples
 from gwntf.io import Record, Records, fingerprint
 from gwntf.solver import LAYOUT, RECORDS, Checkpoint, Keeper, Problem
 
 SESSION = ("callbacks",)
 """Parameters that are not written to files; a loaded model has their defaults."""
+
+_AXIS = ("positions", "scale", "power", "period")
 
 _NEAR_FAR = ("order", "bounds", "half", "near", "error")
 
@@ -42,6 +44,7 @@ def _rule(**params: Any) -> KNNGraph:
 MODEL_RECORDS: Records = {
     **RECORDS,
     "NearFarCost": Record(NearFarCost, lambda cost: {name: getattr(cost, name) for name in _NEAR_FAR}, _near_far),
+    "AxisCost": Record(AxisCost, lambda cost: {name: getattr(cost, name) for name in _AXIS}, AxisCost),
     "SeparableCost": Record(SeparableCost, lambda cost: {"axes": cost.axes}, SeparableCost),
     "KNNGraph": Record(KNNGraph, lambda rule: rule.get_params(deep=False), _rule),
     "TransportOptions": Record(TransportOptions, lambda options: options.get_params(deep=False), TransportOptions),

@@ -23,6 +23,7 @@ __all__ = [
     "StrOptions",
     "as_float_array",
     "as_frame",
+    "column_names",
     "count_samples",
     "in_cross_validation",
     "note_features",
@@ -37,6 +38,12 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def note_features(estimator: Any, X: Any, *, reset: bool) -> None:
     """Set number and names of the features from X, or (without `reset`) check X against those of the fit."""
     validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+def column_names(X: Any) -> list[Any] | None:
+    """Return the column names of a data frame, which need not be text; None for other data."""
+    names = getattr(X, "columns", None)
+    return None if names is None else list(names)
 
 
 def as_float_array(X: Any, *, dtype: Any, estimator: Any) -> Any:

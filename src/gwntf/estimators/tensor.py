@@ -286,8 +286,9 @@ class SWIFT(PerModeTransport):
         If all components are given, the parts may be any tensors, otherwise they must be of rank one.
     costs : "auto" or sequence, default="auto"
         One ground cost per axis of X (after folding), samples first: "grid" (|i - j|), "grid2" (its square), "cosine"
-        or "euclidean" (between slices of the data), each scaled to at most one; an (I, I) array, used as given; a
-        `SeparableCost`; or None for an axis that is not transported. With None for every axis the loss is the
+        or "euclidean" (between slices of the data), each scaled to at most one; an `AxisCost`, in the units of the
+        axis; an (I, I) array, used as given; a `SeparableCost`; or None for an axis that is not transported. With None
+        for every axis the loss is the
         Kullback-Leibler divergence. "auto" is None for the samples and "cosine" for every other axis.
     reg : float, default=0.01
         Weight of the entropy, in the units of the costs.
@@ -440,8 +441,9 @@ class GWNTF(Graph, PerModeTransport):
         If all components are given, the parts may be any tensors, otherwise they must be of rank one.
     costs : "auto" or sequence, default="auto"
         One ground cost per axis of X (after folding), samples first: "grid" (|i - j|), "grid2" (its square), "cosine"
-        or "euclidean" (between slices of the data), each scaled to at most one; an (I, I) array, used as given; a
-        `SeparableCost`; or None for an axis that is not transported. With None for every axis the loss is the
+        or "euclidean" (between slices of the data), each scaled to at most one; an `AxisCost`, in the units of the
+        axis; an (I, I) array, used as given; a `SeparableCost`; or None for an axis that is not transported. With None
+        for every axis the loss is the
         Kullback-Leibler divergence. "auto" is None for the samples and "grid" for every other axis.
     reg : float, default=0.01
         Weight of the entropy, in the units of the costs.

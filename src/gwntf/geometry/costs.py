@@ -12,10 +12,11 @@ from threadpoolctl import threadpool_limits
 
 from gwntf.core import FloatArray, InputError
 from gwntf.data import DataTensor, as_real_array, unfold
+from gwntf.geometry.axis_cost import AxisCost
 from gwntf.geometry.near_far import NearFarCost
 from gwntf.geometry.neighbors import ObservedRows, distances_of, shared_distances
 
-CostFunction: TypeAlias = Callable[[DataTensor, int], FloatArray]
+CostFunction: TypeAlias = Callable[[DataTensor, int], FloatArray | AxisCost]
 
 
 NAMED_COSTS: dict[str, CostFunction] = {}
@@ -40,8 +41,8 @@ class SeparableCost:
 
     Parameters
     ----------
-    axes : sequence of (I_k, I_k) arrays
-        One cost matrix per axis.
+    axes : sequence of (I_k, I_k) arrays or AxisCost
+        One cost per axis.
 
     Examples
     --------
@@ -52,12 +53,12 @@ class SeparableCost:
     24
     """
 
-    axes: tuple[FloatArray, ...]
+    axes: tuple[FloatArray | AxisCost, ...]
 
     def __init__(self, axes: Sequence[Any]) -> None:
-        checked = tuple(_as_cost(axis, f"axes[{k}]") for k, axis in enumerate(axes))
+        checked = tuple(_as_axis(axis, f"axes[{k}]") for k, axis in enumerate(axes))
         if not checked:
-            raise InputError("axes", "no axis", "at least one cost matrix")
+            raise InputError("axes", "no axis", "at least one cost")
         object.__setattr__(self, "axes", checked)
 
     @classmethod
@@ -78,7 +79,7 @@ class SeparableCost:
     @property
     def size(self) -> int:
         """Number of cells."""
-        return math.prod(len(axis) for axis in self.axes)
+        return math.prod(axis.size if isinstance(axis, AxisCost) else len(axis) for axis in self.axes)
 
     def to_matrix(self) -> FloatArray:
         """Return the full cost matrix, for solvers that need one.
@@ -93,14 +94,15 @@ class SeparableCost:
                [3., 1., 2., 0.]])
         """
         matrix = np.zeros((1, 1))
-        for axis in self.axes:
+        for cost in self.axes:
+            axis = cost.to_matrix() if isinstance(cost, AxisCost) else cost
             total = matrix[:, None, :, None] + axis[None, :, None, :]
             matrix = total.reshape(len(matrix) * len(axis), -1)
         return matrix
 
 
-Cost: TypeAlias = FloatArray | SeparableCost | NearFarCost
-CostSpec: TypeAlias = str | FloatArray | SeparableCost | None
+Cost: TypeAlias = FloatArray | AxisCost | SeparableCost | NearFarCost
+CostSpec: TypeAlias = str | FloatArray | AxisCost | SeparableCost | None
 
 
 def grid_cost(size: int, power: int = 1) -> FloatArray:
@@ -113,9 +115,9 @@ def grid_cost(size: int, power: int = 1) -> FloatArray:
 def named_cost(name: str, *, of_slices: bool = False) -> Callable[[CostFunction], CostFunction]:
     """Register the decorated function as a named cost.
 
-    The function takes the data and a mode with more than one element, and returns the (I, I) cost matrix of that mode,
-    scaled to at most one. `of_slices` marks costs that compare slices of the data; they are undefined for a pair of
-    vectors.
+    The function takes the data and a mode with more than one element, and returns the (I, I) cost matrix or the
+    `AxisCost` of that mode, scaled to at most one. `of_slices` marks costs that compare slices of the data; they are
+    undefined for a pair of vectors.
     """
 
     def register(function: CostFunction) -> CostFunction:
@@ -128,13 +130,17 @@ def named_cost(name: str, *, of_slices: bool = False) -> Callable[[CostFunction]
 
 
 @named_cost("grid")
-def _grid(tensor: DataTensor, mode: int) -> FloatArray:
-    return grid_cost(tensor.shape[mode])
+def _grid(tensor: DataTensor, mode: int) -> AxisCost:
+    return _on_unit_axis(tensor.shape[mode], 1)
 
 
 @named_cost("grid2")
-def _squared_grid(tensor: DataTensor, mode: int) -> FloatArray:
-    return grid_cost(tensor.shape[mode], power=2)
+def _squared_grid(tensor: DataTensor, mode: int) -> AxisCost:
+    return _on_unit_axis(tensor.shape[mode], 2)
+
+
+def _on_unit_axis(size: int, power: int) -> AxisCost:
+    return AxisCost(np.arange(size), size - 1, power)
 
 
 @named_cost("cosine", of_slices=True)
@@ -167,19 +173,19 @@ def _between_slices(tensor: DataTensor, mode: int, metric: str) -> FloatArray:
     return distances
 
 
-def check_costs(costs: Any, shape: Sequence[int]) -> tuple[CostSpec, ...]:
+def check_costs(costs: Any, shape: Sequence[int], names: Sequence[Any] | None = None) -> tuple[CostSpec, ...]:
     """Check `costs` against the shape of X; return one specification per axis, samples first.
 
-    "auto" is None for the samples, which are not transported, and "grid" for all other axes.
+    "auto" is None for the samples, which are not transported, and "grid" for all other axes. `names` are the column
+    names of X, if it is a data frame.
     """
     if isinstance(costs, str) and costs == "auto":
         return (None, *["grid"] * (len(shape) - 1))
     if isinstance(costs, str) or not isinstance(costs, Sequence) or len(costs) != len(shape):
         given = f"{len(costs)} entries" if isinstance(costs, list | tuple) else repr(costs)
         raise InputError("costs", given, f"'auto' or a sequence of {len(shape)}, one per axis of X")
-    return tuple(
-        check_cost(cost, size, f"costs[{mode}]") for mode, (cost, size) in enumerate(zip(costs, shape, strict=True))
-    )
+    columns = [names if (mode, len(shape)) == (1, 2) else None for mode in range(len(shape))]
+    return tuple(check_cost(cost, shape[mode], f"costs[{mode}]", columns[mode]) for mode, cost in enumerate(costs))
 
 
 def resolve_costs(specs: Sequence[CostSpec], tensor: DataTensor) -> tuple[Cost | None, ...]:
@@ -194,15 +200,23 @@ def resolve_cost(spec: CostSpec, tensor: DataTensor, mode: int) -> Cost | None:
     return np.zeros((1, 1)) if tensor.shape[mode] == 1 else NAMED_COSTS[spec](tensor, mode)
 
 
-def check_cost(cost: Any, size: int, name: str) -> CostSpec:
-    """Check the cost of one mode of the given size; `name` is the argument in error messages."""
+def check_cost(cost: Any, size: int, name: str, columns: Sequence[Any] | None = None) -> CostSpec:
+    """Check the cost of one mode of the given size; `name` is the argument in error messages.
+
+    `columns` are the column names of X, if the entries of the mode are its columns.
+    """
     if cost is None:
         return None
     if isinstance(cost, str):
         if cost not in NAMED_COSTS:
-            allowed = f"one of {', '.join(map(repr, NAMED_COSTS))}, an array, a SeparableCost or None"
+            allowed = f"one of {', '.join(map(repr, NAMED_COSTS))}, an array, an AxisCost, a SeparableCost or None"
             raise InputError(name, repr(cost), allowed)
         return cost
+    if isinstance(cost, AxisCost):
+        found = cost.at_columns(columns, name) if cost.named else cost
+        if found.size != size:
+            raise InputError(name, f"an AxisCost with {found.size} positions", f"{size}, the length of that axis of X")
+        return found
     if isinstance(cost, SeparableCost):
         if cost.size != size:
             raise InputError(name, f"a SeparableCost over {cost.size} cells", f"one over {size}")
@@ -211,6 +225,15 @@ def check_cost(cost: Any, size: int, name: str) -> CostSpec:
     if len(matrix) != size:
         raise InputError(name, f"shape {matrix.shape}", f"shape {(size, size)}")
     return matrix
+
+
+def _as_axis(cost: Any, name: str) -> FloatArray | AxisCost:
+    """Check the cost of one axis of a grid."""
+    if not isinstance(cost, AxisCost):
+        return _as_cost(cost, name)
+    if cost.named:
+        raise InputError(name, repr(cost), "an AxisCost with an array of positions")
+    return cost
 
 
 def _as_cost(cost: Any, name: str) -> FloatArray:

@@ -18,17 +18,8 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from gwntf.backends import (
-    Backend,
-    DenseForm,
-    ExponentialForm,
-    KernelForm,
-    LineForm,
-    NearFarForm,
-    SeparableForm,
-)
+from gwntf.backends import Backend, DenseForm, KernelForm, LineForm, NearFarForm
 from gwntf.core import Array, FloatArray
-from gwntf.geometry.costs import Cost, SeparableCost
 from gwntf.geometry.near_far import NearFarCost
 
 _FLOOR = 1e-4
@@ -41,7 +32,7 @@ _BLOCK_ENTRIES = 2**22
 class Kernel(ABC):
     """A nonnegative linear map between the data side (rows) and the model side (columns) of a mode."""
 
-    _form: Any  # the result of `form`, a cached property of every subclass
+    _form: Any = None  # the result of `form`, a cached property of the subclasses with a compiled product
 
     def __init__(self, size: int, shift: float, all_normal: bool, dtype: Any) -> None:
         self.size = size  # length of the fibers
@@ -66,9 +57,9 @@ class Kernel(ABC):
     def _at(self, dtype: Any) -> Self:
         """Build the same kernel in another precision."""
 
-    def form(self) -> KernelForm:
-        """Return the kernel as arrays for compiled code."""
-        form: KernelForm = self._form
+    def form(self) -> KernelForm | None:
+        """Return the kernel as arrays for compiled code, or None if there is no compiled product."""
+        form: KernelForm | None = self._form
         return form
 
     def line_form(self) -> LineForm | None:
@@ -107,26 +98,13 @@ class DenseKernel(Kernel):
     def _log_matrix(self) -> Array:
         return self._backend.asarray(self._log_kernel, self._dtype)
 
-    @cached_property
-    def _steps(self) -> FloatArray | None:
-        return _steps_on_a_line(self._log_kernel)
-
-    @cached_property
-    def _form(self) -> DenseForm | ExponentialForm:
-        steps = self._steps
-        if steps is None or not steps.size or np.ptp(steps) > _rounding(self._log_kernel):
-            return self.dense_form()
-        kind = self._dtype.type
-        return ExponentialForm(self.size, kind(np.exp(self._log_kernel[0, 0] + self.shift)), kind(np.exp(-steps[0])))
-
-    def line_form(self) -> LineForm | None:
-        if self._steps is None:
-            return None
-        steps, scale = self._steps / math.log(2), float(self._log_kernel[0, 0]) / math.log(2)
-        return LineForm(scale, np.floor(steps), steps - np.floor(steps))
-
     def dense_form(self) -> DenseForm:
         """Return K as a matrix."""
+        form: DenseForm = self._form
+        return form
+
+    @cached_property
+    def _form(self) -> DenseForm:
         symmetric = np.array_equal(self._log_kernel, self._log_kernel.T)
         return DenseForm(self._matrix, self._matrix if symmetric else self._backend.asarray(self._matrix.T))
 
@@ -137,42 +115,6 @@ class DenseKernel(Kernel):
         xp = self._backend.xp
         log_kernel = self._log_matrix.T if transposed else self._log_matrix
         return xp.stack([log_sum_exp(xp, log_kernel[i, :, None] + log_v, 0) for i in range(self.size)])
-
-
-class SeparableKernel(Kernel):
-    """A Kronecker product of kernels, one per axis of a grid whose last axis varies fastest."""
-
-    def __init__(self, axes: tuple[DenseKernel, ...], dtype: Any) -> None:
-        self._axes = axes
-        size, shift = math.prod(axis.size for axis in axes), sum(axis.shift for axis in axes)
-        super().__init__(size, shift, all(axis.all_normal for axis in axes), dtype)
-
-    def _at(self, dtype: Any) -> SeparableKernel:
-        return SeparableKernel(tuple(axis.astype(dtype) for axis in self._axes), dtype)
-
-    @cached_property
-    def _form(self) -> SeparableForm:
-        forms = [axis.form() for axis in self._axes]
-        exponential = tuple(form for form in forms if isinstance(form, ExponentialForm))
-        if len(exponential) == len(forms):
-            return SeparableForm(exponential)
-        return SeparableForm(tuple(axis.dense_form() for axis in self._axes))
-
-    def matmul(self, v: Array, *, transposed: bool = False) -> Array:
-        return self._along_axes("matmul", v, transposed)
-
-    def log_matmul(self, log_v: Array, *, transposed: bool = False) -> Array:
-        return self._along_axes("log_matmul", log_v, transposed)
-
-    def _along_axes(self, product: str, v: Array, transposed: bool) -> Array:
-        columns, before = v.shape[1], 1
-        for axis in self._axes:
-            after = self.size // (before * axis.size) * columns
-            stack = v.reshape(before, axis.size, after).swapaxes(0, 1).reshape(axis.size, -1)
-            stack = getattr(axis, product)(stack, transposed=transposed)
-            v = stack.reshape(axis.size, before, after).swapaxes(0, 1).reshape(self.size, columns)
-            before *= axis.size
-        return v
 
 
 class NearFarKernel(Kernel):
@@ -284,17 +226,6 @@ class NearFarKernel(Kernel):
         return logs
 
 
-def build_kernel(cost: Cost, reg: float, backend: Backend, dtype: Any) -> Kernel:
-    """Return K = exp(-C/reg - 1), in the cheapest form for the type of the cost."""
-    if isinstance(cost, NearFarCost):
-        return NearFarKernel(backend, cost, reg, dtype)
-    if isinstance(cost, SeparableCost):
-        first, *rest = cost.axes
-        axes = [-first / reg - 1, *(-axis / reg for axis in rest)]
-        return SeparableKernel(tuple(DenseKernel(backend, axis, dtype) for axis in axes), dtype)
-    return DenseKernel(backend, -cost / reg - 1, dtype)
-
-
 def lifting_shift(smallest: float, largest: float, dtype: Any) -> tuple[float, bool]:
     """Return s >= 0 for which exp(s + smallest) is a normal number of the type, and whether such an s fits.
 
@@ -318,21 +249,3 @@ def log_sum_exp(xp: Any, terms: Array, axis: int) -> Array:
     top = xp.max(terms, axis=axis, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     return xp.squeeze(top, axis=axis) + xp.log(xp.sum(xp.exp(terms - top), axis=axis))
-
-
-def _steps_on_a_line(log_kernel: FloatArray) -> FloatArray | None:
-    """Return the steps p_(i+1) - p_i if log K_ij = log c - |p_i - p_j| for some points p, else None."""
-    steps: FloatArray = log_kernel[0, 0] - np.diagonal(log_kernel, 1)
-    if (steps < 0).any():
-        return None
-    points = np.concatenate([[0.0], np.cumsum(steps)])
-    most = _rounding(log_kernel)
-    for point, row in zip(points, log_kernel, strict=True):  # most other costs fail at the first row
-        if np.abs(log_kernel[0, 0] - np.abs(points - point) - row).max() > most:
-            return None
-    return steps
-
-
-def _rounding(log_kernel: FloatArray) -> float:
-    """Return the tolerance within which entries are considered equal."""
-    return 1e-12 * max(1.0, float(np.abs(log_kernel).max()))

@@ -18,7 +18,7 @@ from gwntf.backends.cpu.products import T, scratch_size, tile_width
 from gwntf.backends.cpu.stack import transport_stack
 from gwntf.backends.cpu.sweeps import sweep_rows, sweep_unit_columns
 from gwntf.backends.cpu.threads import Threads
-from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, LineForm
+from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, LineForm, UnevenForm
 from gwntf.backends.numpy_backend import NumpyBackend
 from gwntf.backends.protocol import FusedSweeps, Result, StackTask, StackTransport
 from gwntf.core import FloatArray
@@ -37,6 +37,7 @@ class CpuBackend(NumpyBackend):
     """
 
     name = "cpu"
+    uneven_lines = True
 
     def __init__(self) -> None:
         self._compiled: set[tuple[str, str]] = set()
@@ -113,10 +114,14 @@ class CpuBackend(NumpyBackend):
         """Return the fastest number of columns for the NumPy code, or for BLAS with a long dense kernel."""
         return super().tile_columns(length) if length <= _SHORT else _LONG_TILE
 
-    def stack_transport(self, form: Callable[[], KernelForm], length: int, columns: int) -> StackTransport | None:
+    def stack_transport(
+        self, form: Callable[[], KernelForm | None], length: int, columns: int
+    ) -> StackTransport | None:
         """Return the compiled transport; None for long dense kernels, and for few long fibers without a recursion."""
         kernel = form()
-        recursive = isinstance(kernel, ExponentialForm | LineForm)
+        if kernel is None:
+            return None
+        recursive = isinstance(kernel, ExponentialForm | UnevenForm | LineForm)
         if length > _SHORT and not recursive and (columns < T // 4 or isinstance(kernel, DenseForm)):
             return None
         run = transport_lines if isinstance(kernel, LineForm) else transport_stack

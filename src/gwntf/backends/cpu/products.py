@@ -12,9 +12,18 @@ from numba import njit, types
 
 from gwntf.backends.cpu.line import add_log_moves, multiply_line, subtract
 from gwntf.backends.cpu.powers import FLAGS, chosen_by_type, divide_by_powers
-from gwntf.backends.forms import DenseForm, ExponentialForm, KernelForm, LineForm, NearFarForm, SeparableForm
+from gwntf.backends.forms import (
+    DenseForm,
+    ExponentialForm,
+    KernelForm,
+    LineForm,
+    NearFarForm,
+    SeparableForm,
+    UnevenForm,
+)
 
 LOOSE: dict[str, Any] = {"fastmath": FLAGS | {"reassoc"}, "error_model": "numpy", "nogil": True}
+ORDERED: dict[str, Any] = {**LOOSE, "fastmath": FLAGS}
 
 T = 128
 """Columns of a tile."""
@@ -25,7 +34,7 @@ REACH32, REACH64 = 120.0, 1000.0
 
 def tile_width(form: KernelForm, length: int, columns: int) -> int:
     """Return the number of columns of a tile: T, or fewer for a recursion over the rows of long or few columns."""
-    if not isinstance(form, ExponentialForm | LineForm):
+    if not isinstance(form, ExponentialForm | UnevenForm | LineForm):
         return T
     return int(min(T, max(16, 2**17 // length // 16 * 16), max(16, -(-columns // 16) * 16)))
 
@@ -33,7 +42,7 @@ def tile_width(form: KernelForm, length: int, columns: int) -> int:
 def scratch_size(form: KernelForm, length: int) -> int:
     """Return the size of the scratch array of `apply`."""
     if isinstance(form, SeparableForm):
-        sizes = [axis.size if isinstance(axis, ExponentialForm) else len(axis.matrix) for axis in form.axes]
+        sizes = [_size(axis) for axis in form.axes]
         cells = math.prod(sizes)
         return (cells + max(cells // sizes[0], 2 * max(sizes))) * T
     if isinstance(form, NearFarForm):
@@ -42,6 +51,12 @@ def scratch_size(form: KernelForm, length: int) -> int:
     if isinstance(form, LineForm):
         return (2 * length + 1) * T
     return T
+
+
+def _size(axis: DenseForm | ExponentialForm | UnevenForm) -> int:
+    if isinstance(axis, UnevenForm):
+        return len(axis.roots) + 1
+    return axis.size if isinstance(axis, ExponentialForm) else len(axis.matrix)
 
 
 @njit(**LOOSE)
@@ -110,16 +125,41 @@ def add_row(a, V, v, B, b):
         out[t] += a * row[t]
 
 
+@chosen_by_type
+def factor_of_step(kernel, i):  # noqa: ARG001
+    """Return what `discounted` needs for the step from place i to place i + 1."""
+    even = _form(kernel) is ExponentialForm
+    return (lambda kernel, i: kernel.ratio) if even else (lambda kernel, i: kernel.roots[i])  # noqa: ARG005
+
+
+@chosen_by_type
+def discounted(kernel, a, factor):  # noqa: ARG001
+    """Return a number discounted by a step."""
+    if _form(kernel) is ExponentialForm:
+        return lambda kernel, a, factor: factor * a  # noqa: ARG005
+    return lambda kernel, a, factor: twice(a, factor)  # noqa: ARG005
+
+
+@njit(**ORDERED)
+def twice(a, root):
+    """Return a root^2, also where root^2 underflows."""
+    return root * (root * a)
+
+
 @njit(**LOOSE)
-def multiply_exponential(scale, ratio, V, B, size, width, work):
-    """B_i = scale * sum_k ratio^|i-k| V_k in two recursive passes over the rows."""
-    acc = work[:width]
+def multiply_recursively(kernel, V, B, size, width, work):
+    """B = K V for an exponential or uneven kernel, in two recursive passes over the rows.
+
+    V is scaled first, since the sums are otherwise smaller than the result and may underflow.
+    """
+    acc, scale = work[:width], kernel.scale
     acc[:] = V.dtype.type(0)
     for i in range(size):
         row = V[i * width : i * width + width]
         out = B[i * width : i * width + width]
+        factor = factor_of_step(kernel, max(i - 1, 0))
         for t in range(width):
-            a = row[t] + ratio * acc[t]
+            a = scale * row[t] + discounted(kernel, acc[t], factor)
             acc[t] = a
             out[t] = a
     acc[:] = V.dtype.type(0)
@@ -127,10 +167,11 @@ def multiply_exponential(scale, ratio, V, B, size, width, work):
         i = size - 1 - q
         row = V[i * width : i * width + width]
         out = B[i * width : i * width + width]
+        factor = factor_of_step(kernel, min(i, size - 2))
         for t in range(width):
-            a = ratio * acc[t]
-            out[t] = scale * (out[t] + a)
-            acc[t] = row[t] + a
+            a = discounted(kernel, acc[t], factor)
+            out[t] += a
+            acc[t] = scale * row[t] + a
 
 
 @njit(**LOOSE)
@@ -203,10 +244,8 @@ def apply_transposed(kernel, V, B, size, width, work):  # noqa: ARG001
 
 def _apply_symmetric(kernel: Any) -> Any:
     """Return `apply` for kernels that are equal to their transposes."""
-    if _form(kernel) is ExponentialForm:
-        return lambda kernel, V, B, size, width, work: multiply_exponential(
-            kernel.scale, kernel.ratio, V, B, size, width, work
-        )
+    if _form(kernel) in (ExponentialForm, UnevenForm):
+        return lambda kernel, V, B, size, width, work: multiply_recursively(kernel, V, B, size, width, work)
     if _form(kernel) is LineForm:
         return lambda kernel, V, B, size, width, work: multiply_line(kernel, V, B, size, width, work)
     return lambda kernel, V, B, size, width, work: multiply_near_far(kernel, V, B, work)  # noqa: ARG005
@@ -242,31 +281,41 @@ def out_of_range(kernel, x, y, longest, size, width, filled):  # noqa: ARG001
 
     A heuristic that saves time; other inaccurate columns are found after the scalings.
     """
-    if _form(kernel) is ExponentialForm:
-        return lambda kernel, x, y, longest, size, width, filled: all_far(
-            kernel.ratio, x, y, longest, size, width, filled
-        )
+    if _form(kernel) in (ExponentialForm, UnevenForm):
+        return lambda kernel, x, y, longest, size, width, filled: all_far(kernel, x, y, longest, size, width, filled)
     return lambda kernel, x, y, longest, size, width, filled: False  # noqa: ARG005
 
 
+@chosen_by_type
+def bits_of_step(kernel, i):  # noqa: ARG001
+    """Return the number of binary orders of magnitude by which a kernel falls from place i to place i + 1."""
+    if _form(kernel) is ExponentialForm:
+        return lambda kernel, i: -np.log2(kernel.ratio)  # noqa: ARG005
+    return lambda kernel, i: -2 * np.log2(kernel.roots[i]) if kernel.roots[i] > 0 else REACH64
+
+
 @njit(**LOOSE)
-def all_far(ratio, x, y, columnwise, size, width, filled):
-    """Whether the kernel vanishes across half of a run of zeros in every column that is not empty."""
+def all_far(kernel, x, y, columnwise, size, width, filled):
+    """Whether the kernel vanishes across half of a run of zeros in every column that is not empty.
+
+    The length of a run is in bits, where the first place counts as one, so that a run over all places is the longest.
+    """
     run, longest = columnwise[0], columnwise[1]
     longest[:] = x.dtype.type(0)
+    limit, everything = 2 * (REACH32 if x.itemsize == 4 else REACH64), x.dtype.type(0)
     for side in range(2):
         run[:] = x.dtype.type(0)
+        everything = x.dtype.type(0)
         for i in range(size):
+            bits = x.dtype.type(min(bits_of_step(kernel, i - 1), REACH64) if i > 0 else 1.0)
+            everything += bits
             row = x[i * width : (i + 1) * width] if side == 0 else y[i * width : (i + 1) * width]
             for t in range(width):
-                run[t] = run[t] + x.dtype.type(1) if row[t] == x.dtype.type(0) else x.dtype.type(0)
+                run[t] = run[t] + bits if row[t] == x.dtype.type(0) else x.dtype.type(0)
                 longest[t] = max(longest[t], run[t])
-    power = np.float64(ratio)
-    bits = -np.log2(power) if power > 0.0 else np.inf
-    limit = 2 * (REACH32 if x.itemsize == 4 else REACH64) / bits if bits > 0.0 else np.inf
     far = 0
     for t in range(filled):
-        far += longest[t] >= size or longest[t] > limit
+        far += longest[t] >= everything or longest[t] > limit
     return far == filled
 
 
@@ -287,7 +336,9 @@ def row_source(kernel, i):  # noqa: ARG001
 @chosen_by_type
 def length_of(axis):
     """Return the size of one axis of a separable kernel."""
-    return (lambda axis: len(axis.matrix)) if _form(axis) is DenseForm else (lambda axis: axis.size)
+    if _form(axis) is DenseForm:
+        return lambda axis: len(axis.matrix)
+    return (lambda axis: len(axis.roots) + 1) if _form(axis) is UnevenForm else (lambda axis: axis.size)
 
 
 @njit(**LOOSE)

@@ -94,7 +94,7 @@ class TorchBackend(Backend):
 
     def stack_transport(
         self,
-        form: Callable[[], KernelForm],
+        form: Callable[[], KernelForm | None],
         length: int,
         columns: int,  # noqa: ARG002
     ) -> StackTransport | None:
@@ -113,7 +113,7 @@ class TorchBackend(Backend):
     def recorded(
         self,
         function: Callable[..., tuple[Any, ...]],
-        kernels: Sequence[tuple[Callable[[], KernelForm], int]],
+        kernels: Sequence[tuple[Callable[[], KernelForm | None], int]],
         entries: int,
     ) -> Callable[..., tuple[Any, ...]] | None:
         """Return a CUDA graph of the function for small problems, which spend most of their time launching kernels."""

@@ -17,7 +17,9 @@ abs, all, any, sum = torch.abs, torch.all, torch.any, torch.sum  # noqa: A001
 broadcast_to, clip, concat, exp, finfo, float64, full_like = (
     torch.broadcast_to, torch.clip, torch.concat, torch.exp, torch.finfo, torch.float64, torch.full_like,
 )  # fmt: skip
-isfinite, isinf, isnan, log, maximum = torch.isfinite, torch.isinf, torch.isnan, torch.log, torch.maximum
+isfinite, isinf, isnan, log, logaddexp, maximum = (
+    torch.isfinite, torch.isinf, torch.isnan, torch.log, torch.logaddexp, torch.maximum,
+)  # fmt: skip
 ones_like, reshape, sqrt, squeeze, stack = (
     torch.ones_like, torch.reshape, torch.sqrt, torch.squeeze, torch.stack,
 )  # fmt: skip

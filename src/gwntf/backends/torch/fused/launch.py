@@ -23,7 +23,7 @@ _SCRATCH = 2**29
 """Limit in bytes of scratch memory for long fibers, unless a single program needs more."""
 
 
-def fused_transport(form: KernelForm, length: int, *, exact: bool, recording: bool) -> FusedTransport | None:
+def fused_transport(form: KernelForm | None, length: int, *, exact: bool, recording: bool) -> FusedTransport | None:
     """Return the fused transport for a kernel; None for other forms, for long dense kernels and for float64."""
     if isinstance(form, ExponentialForm):
         fits = form.scale.dtype == "float32"
@@ -32,7 +32,7 @@ def fused_transport(form: KernelForm, length: int, *, exact: bool, recording: bo
     return FusedTransport(form, exact, recording) if fits else None  # type: ignore[arg-type]
 
 
-def can_be_recorded(form: KernelForm, length: int) -> bool:
+def can_be_recorded(form: KernelForm | None, length: int) -> bool:
     """Whether a transport under this kernel works without host synchronisation.
 
     The fused one solves inaccurate columns again on the device; so does `transport.scaling` with a long dense kernel.
