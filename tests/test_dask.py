@@ -28,7 +28,6 @@ sparse = pytest.importorskip("sparse")
 import gwntf.estimators.base as base  # noqa: E402
 from gwntf.data.dask.blocks import OnDask  # noqa: E402
 from gwntf.data.dask.tasks import Tasks, assign_workers  # noqa: E402
-from gwntf.losses import transport as transport_loss  # noqa: E402
 from gwntf.solver import steps  # noqa: E402
 from tests.backends import needs_torch  # noqa: E402
 from tests.schemes import plain  # noqa: E402

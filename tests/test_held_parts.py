@@ -159,7 +159,8 @@ def test_sparse_missing_and_penalised_data():
     for model in (NCP(missing="ignore"), GWNTF(missing="ignore", graph_reg=0)):
         for parts in (FACTORS, TENSORS):
             filled = with_parts(model, 3, parts).fit_impute(holes)
-            assert np.isfinite(filled).all() and filled.shape == X3.shape
+            assert np.isfinite(filled).all()
+            assert filled.shape == X3.shape
 
 
 def test_a_saved_model_with_tensors_as_parts_gives_the_same_result(tmp_path):
