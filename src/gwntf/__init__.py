@@ -34,6 +34,7 @@ from gwntf.estimators import (
     MiniBatchGWNTF,
     TensorClustering,
     TransportOptions,
+    Unmixer,
     fit_many,
     load,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "Status",
     "TensorClustering",
     "TransportOptions",
+    "Unmixer",
     "__version__",
     "entropic_wasserstein_distance",
     "fit_many",

@@ -8,6 +8,7 @@ from gwntf.core.errors import (
     CheckpointWarning,
     CoarseKernelWarning,
     DataError,
+    DependentPartsWarning,
     DeviceMemoryError,
     DisconnectedGraphWarning,
     EmptyComponentWarning,

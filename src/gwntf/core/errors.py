@@ -130,6 +130,10 @@ class EmptyComponentWarning(GwntfWarning):
     """Components that have almost no mass."""
 
 
+class DependentPartsWarning(GwntfWarning):
+    """Known parts that are linear combinations of each other."""
+
+
 class DisconnectedGraphWarning(GwntfWarning):
     """A graph with isolated samples, or with more connected components than clusters."""
 

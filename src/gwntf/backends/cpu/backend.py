@@ -24,6 +24,9 @@ from gwntf.backends.protocol import FusedSweeps, Result, StackTask, StackTranspo
 from gwntf.core import FloatArray
 
 _SHORT = 256
+_ROWS = 64
+"""Samples that a thread solves at a time where each is a problem of its own."""
+
 _LONG_TILE = 256
 _DELAY = 1.0
 
@@ -99,16 +102,21 @@ class CpuBackend(NumpyBackend):
         self._compile("the sweeps over columns", columns.dtype, sweep_unit_columns, (none, none, none, count))
         sweep_unit_columns(columns, linear, gram, count)
 
-    def _compile(self, what: str, dtype: Any, function: Any, arguments: tuple[Any, ...]) -> None:
-        """Compile a function for a dtype, or load it from disk, by calling it with empty arrays."""
+    def _compile(self, what: str, dtype: Any, run: Any, arguments: tuple[Any, ...], function: Any = None) -> None:
+        """Compile a function for a dtype, or load it from disk, by calling it, or what calls it, with empty arrays."""
         key = (what, str(dtype))
         if key in self._compiled:
             return
         with self._compiling:
             if key not in self._compiled:
-                with announced(function, f"{what}, {key[1]}"):
-                    function(*arguments)
+                with announced(run if function is None else function, f"{what}, {key[1]}"):
+                    run(*arguments)
                 self._compiled.add(key)
+
+    def run_rows(self, what: str, function: Any, run: Callable[[slice], None], count: int) -> None:
+        """Run a compiled function of some rows for all rows, on all threads; `what` names it in the notice."""
+        self._compile(what, np.dtype(np.float64), run, (slice(0, 0),), function)
+        self.map(run, [slice(start, start + _ROWS) for start in range(0, count, _ROWS)])
 
     def tile_columns(self, length: int) -> int:
         """Return the fastest number of columns for the NumPy code, or for BLAS with a long dense kernel."""

@@ -1,0 +1,142 @@
+"""Checks of the references and samples of `Unmixer`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from gwntf.core import DependentPartsWarning, FloatArray, InputError
+from gwntf.data import as_real_array
+from gwntf.estimators.notices import warn
+from gwntf.geometry import AxisCost
+
+_DEPENDENT = 1e-6
+"""Relative distance of a part from the span of the others at or below which it is a combination of them."""
+
+
+def as_matrix(values: Any, name: str) -> FloatArray:
+    """Return values as a float64 matrix; sparse ones are made dense."""
+    given = values.toarray() if issparse(values) else values
+    matrix = as_real_array(given, name)
+    if matrix.ndim != 2 or not matrix.size:
+        raise InputError(name, f"shape {matrix.shape}", "one row per spectrum: a matrix with at least one entry")
+    return matrix.astype(np.float64)
+
+
+def as_parts(references: Any) -> FloatArray:
+    """Return the references as columns of sum one."""
+    parts = as_matrix(references, "references")
+    names = part_names(references, len(parts))
+    wrong = np.flatnonzero(~np.isfinite(parts).all(axis=1))
+    if wrong.size:
+        raise InputError("references", f"NaN or infinite entries in {names[wrong[0]]!r}", "finite nonnegative numbers")
+    wrong = np.flatnonzero((parts < 0).any(axis=1))
+    if wrong.size:
+        given = f"negative entries in {names[wrong[0]]!r}, the lowest {parts[wrong[0]].min():.3g}"
+        raise InputError("references", given, "nonnegative numbers: set negative noise to zero")
+    wrong = np.flatnonzero(~parts.any(axis=1))
+    if wrong.size:
+        raise InputError("references", f"only zeros in {names[wrong[0]]!r}", "a positive sum of every reference")
+    return np.ascontiguousarray((parts / parts.sum(axis=1, keepdims=True)).T)
+
+
+def part_names(references: Any, count: int) -> list[str]:
+    """Return the names of the references: the index of a data frame that is not just numbers from zero."""
+    index = getattr(references, "index", None)
+    if index is not None and not callable(index):
+        names = [str(name) for name in index]
+        if names != [str(k) for k in range(count)]:
+            return names
+    return [f"part {k + 1}" for k in range(count)]
+
+
+def as_axis_cost(costs: Any) -> AxisCost | None:
+    """Return the cost along the axis, or None for "auto"."""
+    if isinstance(costs, str):
+        return None
+    if not isinstance(costs, AxisCost):
+        pair = list(costs)
+        if len(pair) != 2 or pair[0] is not None or not isinstance(pair[1], AxisCost):
+            raise InputError("costs", repr(costs), "'auto', an AxisCost, or a pair (None, AxisCost)")
+        costs = pair[1]
+    if costs.power != 1 or costs.period is not None:
+        allowed = "an AxisCost of power 1 without a period; for other costs use GWNTF(parts=..., costs=...)"
+        raise InputError("costs", repr(costs), allowed)
+    return costs
+
+
+def place_positions(positions: Any, cost: AxisCost | None, references: Any, size: int) -> FloatArray:
+    """Return the positions of all places, in the given order."""
+    if cost is not None and not cost.named:
+        if not isinstance(positions, str):
+            raise InputError("positions", "positions beside those of the cost", "'auto' with an AxisCost of positions")
+        positions = cost.positions
+    found = column_numbers(references) if isinstance(positions, str) else as_real_array(positions, "positions")
+    if found is None:
+        if cost is not None:
+            raise InputError("costs", repr(cost), "references whose column names are numbers")
+        return np.arange(size, dtype=np.float64)
+    if found.shape != (size,):
+        raise InputError("positions", f"shape {found.shape}", f"{size} positions, one per place of the references")
+    return found.astype(np.float64)
+
+
+def column_numbers(values: Any) -> FloatArray | None:
+    """Return the column names of a data frame as numbers, or None if they are not."""
+    columns = getattr(values, "columns", None)
+    if columns is None:
+        return None
+    try:
+        return np.array([float(name) for name in columns])
+    except (TypeError, ValueError):
+        return None
+
+
+def increasing(positions: FloatArray) -> FloatArray:
+    """Check positions, which must increase."""
+    if not np.isfinite(positions).all():
+        raise InputError("positions", "NaN or infinite positions", "finite numbers")
+    wrong = np.flatnonzero(np.diff(positions) <= 0)
+    if wrong.size:
+        given = f"{positions[wrong[0]]:g} next to {positions[wrong[0] + 1]:g}"
+        allowed = "positions that only increase or only decrease: sort the places, and add up those at one position"
+        raise InputError("positions", given, allowed)
+    return np.ascontiguousarray(positions)
+
+
+def as_signal(signal: Any, count: int) -> FloatArray:
+    """Check the signals of the parts."""
+    found = as_real_array(signal, "signal").astype(np.float64)
+    if found.shape != (count,) or not np.isfinite(found).all() or found.min() <= 0:
+        raise InputError("signal", f"{found.tolist()}", f"{count} positive numbers, one per reference")
+    return found
+
+
+def check_same_columns(X: Any, references: Any) -> None:
+    """Check that two data frames have the same positions."""
+    own, theirs = column_numbers(X), column_numbers(references)
+    if own is None or theirs is None or np.array_equal(own, theirs):
+        return
+    place = int(np.flatnonzero(own != theirs)[0])
+    given = f"the position {own[place]:g} in column {place}"
+    raise InputError("X", given, f"{theirs[place]:g}, as in the references: interpolate to the same positions")
+
+
+def warn_of_dependent(parts: FloatArray, names: Sequence[str]) -> None:
+    """Warn of parts that are combinations of the others: their shares are not determined."""
+    unit = parts / np.linalg.norm(parts, axis=0)
+    dependent = []
+    for k in range(parts.shape[1]):
+        others = np.delete(unit, k, axis=1)
+        nearest = others @ np.linalg.lstsq(others, unit[:, k], rcond=None)[0] if others.shape[1] else 0 * unit[:, k]
+        if np.linalg.norm(unit[:, k] - nearest) <= _DEPENDENT:
+            dependent.append(names[k])
+    if dependent:
+        warn(
+            f"References are linearly dependent, so their shares are not unique: {', '.join(map(repr, dependent))}. "
+            "Leave one of them out.",
+            DependentPartsWarning,
+        )

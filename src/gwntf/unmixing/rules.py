@@ -1,0 +1,57 @@
+"""Choices made from the data alone: the scale of the cost, and the price of mass that is not moved."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gwntf.core import FloatArray
+
+REG = 0.008
+"""Weight of the entropy in relation to the cost of moving a unit of mass by the scale."""
+
+_OUTSIDE = 0.005
+"""Fraction of the mean part on either side of its extent."""
+
+_COUNTS, _LEAST, _MOST = 1 / 60, 0.2, 2.0
+"""Price per root of the counts, and its limits."""
+
+_MEDIAN = 0.455
+"""Median of the square of a standard normal number."""
+
+
+def extent(positions: FloatArray, parts: FloatArray) -> float:
+    """Return the length of the axis that has all but one percent of the mean part; parts are the columns, of sum one.
+
+    It depends neither on the samples nor on empty places at both ends of the axis.
+    """
+    total = np.cumsum(parts.mean(axis=1))
+    first, last = np.interp([_OUTSIDE, 1 - _OUTSIDE], total / total[-1], positions)
+    return float(last - first)
+
+
+def effective_counts(rows: FloatArray) -> NDArray[np.float64]:
+    """Return the number of counts whose Poisson noise would be as large as that of every row, whatever its unit.
+
+    The noise is seen in the differences between a value and the mean of its neighbours, whose variance is 3/2 of that
+    of a value: the median of their squares over the mean of the three values is that of a squared normal number.
+    """
+    left, middle, right = rows[:, :-2], rows[:, 1:-1], rows[:, 2:]
+    means, differences = (left + middle + right) / 3, middle - (left + right) / 2
+    known = means > 0
+    ratios = np.where(known, differences**2 / (1.5 * np.where(known, means, 1.0)), np.nan)
+    found = np.full(len(rows), np.inf)
+    for row in np.flatnonzero(known.any(axis=1)):
+        noise = float(np.nanmedian(ratios[row])) / _MEDIAN
+        if noise > 0:
+            found[row] = rows[row].sum() / noise
+    return found
+
+
+def price_of_counts(counts: FloatArray) -> FloatArray:
+    """Return the price of creating or removing a unit of mass, in units of the cost of moving it by the scale.
+
+    Few counts need a low price, because most of the difference is noise, which should not be moved.
+    """
+    prices: FloatArray = np.clip(np.sqrt(counts) * _COUNTS, _LEAST, _MOST)
+    return prices
