@@ -3,8 +3,8 @@
 May import `distances`, `solver` and everything below them. Start with `matrix` and `tensor`: each class lists its
 parameters and combines mixins of `parts` (an order, a loss, a graph) with `base`, the fit of all factorizations, and
 `fitted`, their methods for new samples. `clusterer` uses a factorization for clustering, `unmixer` known parts.
-`options` has expert options, `constraints` the allowed values of parameters; `files` writes and loads models, `sklearn_compat` wraps private parts
-of scikit-learn.
+`options` has expert options, `constraints` the allowed values of parameters; `files` writes and loads models,
+`sklearn_compat` wraps private parts of scikit-learn.
 """
 
 from gwntf.estimators.base import fit_many

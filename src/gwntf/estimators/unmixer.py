@@ -292,7 +292,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the name of the part with the largest share of every sample."""
         shares = np.asarray(self.transform(X))
-        return np.array(self.names_, object)[shares.argmax(axis=1)]
+        return np.array([self.names_[k] for k in shares.argmax(axis=1)], object)
 
     def unmix(self, X: Any, level: float = _LEVEL) -> Unmixing:
         """Return the shares with their intervals, what was moved, and what is not explained.
@@ -313,7 +313,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         >>> found.shares.shape, bool((found.lower <= found.shares).all())
         ((3, 2), True)
         """
-        if isinstance(level, bool) or not isinstance(level, numbers.Real) or not 0 < float(level) < 1:
+        if isinstance(level, bool) or not 0 < level < 1:
             raise InputError("level", repr(level), "a number between 0 and 1")
         rows, _ = self._rows(X)
         prices, (count, size) = self._prices(rows), rows.shape

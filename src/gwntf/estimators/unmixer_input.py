@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from gwntf.core import DependentPartsWarning, FloatArray, InputError
 from gwntf.data import as_real_array
@@ -19,7 +19,7 @@ _DEPENDENT = 1e-6
 
 def as_matrix(values: Any, name: str) -> FloatArray:
     """Return values as a float64 matrix; sparse ones are made dense."""
-    given = values.toarray() if issparse(values) else values
+    given = csr_array(values).toarray() if issparse(values) else values
     matrix = as_real_array(given, name)
     if matrix.ndim != 2 or not matrix.size:
         raise InputError(name, f"shape {matrix.shape}", "one row per spectrum: a matrix with at least one entry")
@@ -57,15 +57,13 @@ def as_axis_cost(costs: Any) -> AxisCost | None:
     """Return the cost along the axis, or None for "auto"."""
     if isinstance(costs, str):
         return None
-    if not isinstance(costs, AxisCost):
-        pair = list(costs)
-        if len(pair) != 2 or pair[0] is not None or not isinstance(pair[1], AxisCost):
-            raise InputError("costs", repr(costs), "'auto', an AxisCost, or a pair (None, AxisCost)")
-        costs = pair[1]
-    if costs.power != 1 or costs.period is not None:
+    *first, cost = [costs] if isinstance(costs, AxisCost) else list(costs) or [None]
+    if first not in ([], [None]) or not isinstance(cost, AxisCost):
+        raise InputError("costs", repr(costs), "'auto', an AxisCost, or a pair (None, AxisCost)")
+    if cost.power != 1 or cost.period is not None:
         allowed = "an AxisCost of power 1 without a period; for other costs use GWNTF(parts=..., costs=...)"
-        raise InputError("costs", repr(costs), allowed)
-    return costs
+        raise InputError("costs", repr(cost), allowed)
+    return cost
 
 
 def place_positions(positions: Any, cost: AxisCost | None, references: Any, size: int) -> FloatArray:
