@@ -335,6 +335,7 @@ def test_column_names_that_are_no_positions_raise_errors(rng):
         (([0, 1], True), "scale: got True"),
         (([0, 1], 1.5), "scale: got 1.5; expected at most the range of the positions, 1"),
         (([0, 1], 2.5, 1, 4), "scale: got 2.5; expected at most half the period, 2"),
+        (([0, 1], 1e-10), "scale: got 1e-10; expected at least 1e-09"),
         (([0, 1], 1, 3), "power: got 3; expected 1 or 2"),
         (([0, 1], 1, True), "power: got True"),
         (([0, 1], 1, "1"), "power: got '1'"),
