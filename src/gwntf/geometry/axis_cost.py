@@ -181,7 +181,7 @@ class AxisCost:
 def _as_positions(values: Any, name: str) -> FloatArray:
     """Return strictly increasing positions as an immutable float64 array."""
     allowed = "a vector of at least one finite number, strictly increasing"
-    positions = as_real_array(values, name, f"{allowed}, or {COLUMNS!r}").astype(np.float64)
+    positions = as_real_array(values, name, f"{allowed}, or {COLUMNS!r}").astype(np.float64) + 0.0  # no -0.0
     if positions.ndim != 1:
         raise InputError(name, f"{positions.ndim} dimension(s)", allowed)
     if not positions.size:
