@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from gwntf.core import DependentPartsWarning, FloatArray, InputError
 from gwntf.data import as_real_array
@@ -19,7 +18,7 @@ _DEPENDENT = 1e-6
 
 def as_matrix(values: Any, name: str) -> FloatArray:
     """Return values as a float64 matrix; sparse ones are made dense."""
-    given: Any = values.todense() if issparse(values) else values
+    given = values.toarray() if hasattr(values, "toarray") else values
     matrix = as_real_array(given, name)
     if matrix.ndim != 2 or not matrix.size:
         raise InputError(name, f"shape {matrix.shape}", "one row per spectrum: a matrix with at least one entry")
