@@ -50,6 +50,11 @@ def section(heading: str, *parts: str) -> str:
     return f"<section>\n<h2>{escape(heading)}</h2>\n" + "\n".join(parts) + "\n</section>"
 
 
+def subheading(text: str) -> str:
+    """Return a heading inside a section."""
+    return f"<h3>{escape(text)}</h3>"
+
+
 def paragraph(text: str) -> str:
     """Return a paragraph of text; what is between backticks is code."""
     return "<p>" + _CODE.sub(r"<code>\1</code>", escape(text)) + "</p>"
