@@ -15,7 +15,7 @@ from gwntf.unmixing import FAR, Unmixing
 
 _MAX_DRAWN, _FIRST = 12, 6  # mixtures with pictures; of more mixtures the first ones and the worst explained ones
 _MAX_PANELS = 10  # parts in the chart of all mixtures
-_PHONE = 5.5  # width in inches of figures that fit on a phone
+_PHONE = 4.4  # width in inches of figures whose text is legible on a phone
 _NAMED = 4  # parts in a heading
 _TRACE = 0.005  # share below which a part is not in a heading
 
@@ -104,9 +104,9 @@ def _composition(found: Unmixing, row: int) -> str:
 def _facts(found: Unmixing, about: UnmixingPage) -> str:
     """Return where the data come from, how far peaks have moved, and which mixture is explained worst."""
     text = (
-        f"{_plural(len(about.samples), 'mixture')} from {about.source}, "
-        f"as sums of {_plural(len(found.names), 'part')}. Peaks may move by {about.drift:.3g} {about.axis} at no cost, farther at a price; what would have to move "
-        f"more than {FAR * about.drift:.3g} {about.axis} counts as unexplained."
+        f"{_plural(len(about.samples), 'mixture')} from {about.source}, as sums of "
+        f"{_plural(len(found.names), 'part')}. Peaks may move by {about.drift:.3g} {about.axis} at no cost, farther "
+        f"at a price; what would have to move more than {FAR * about.drift:.3g} {about.axis} counts as unexplained."
     )
     if about.calibration is not None:
         count = int(np.count_nonzero(found.calibration))
@@ -140,7 +140,7 @@ def _chosen(found: Unmixing) -> dict[str, list[int]]:
 def _mixture(found: Unmixing, about: UnmixingPage, row: int, *, titled: bool) -> list[str]:
     """Return the pictures and the table of one mixture."""
     count = len(found.names)
-    curves = new_figure(_PHONE, 4.6 + 0.25 * max(0, math.ceil((count + 3) / 3) - 3))
+    curves = new_figure(_PHONE, 4.2 + 0.25 * max(0, math.ceil((count + 3) / 3) - 3))
     plot_unmixing(found, row, axis=about.axis, descending=about.descending, ax=curves.subplots())
     bars = new_figure(_PHONE, min(40.0, 0.8 + 0.42 * max(count, 2)))
     plot_shares(found, row, ax=bars.subplots())
