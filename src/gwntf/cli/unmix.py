@@ -51,7 +51,7 @@ def run_unmix(options: Any, output: Output) -> None:
         facts = UnmixingPage(
             source=f"{options.mixtures.name}, references in {options.references.name}",
             samples=names,
-            axis=options.axis or "position",
+            axis=options.axis,
             descending=bool(mixtures.columns[0] > mixtures.columns[-1]),
             drift=unmixer.drift_,
             calibration=options.calibration,

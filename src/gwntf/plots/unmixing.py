@@ -13,7 +13,7 @@ from gwntf.unmixing import Unmixing
 
 _EMPTY = 0.002  # places at both ends with less than this fraction of the highest one are not drawn
 _RESIDUAL = 0.22  # height of the panel of the residual, relative to the frame
-_PER_ROW, _ROW = 3, 0.05  # entries in a row of the legend, and its height relative to the frame
+_ROW, _SHORT = 0.05, 14  # height of a row of the legend relative to the frame; length of names of which three fit in it
 _MISSING_COLOR = "0.3"
 
 
@@ -59,8 +59,9 @@ def plot_unmixing(
     colors, positions = part_colors(len(result.names)), result.positions
     percent = 100 / result.mixtures[sample].max()
     mixture, model, missing = (percent * one[sample] for one in (result.mixtures, result.model, result.missing))
-    count = len(result.names) + 3
-    above = min(0.45, 0.03 + _ROW * math.ceil(count / _PER_ROW))
+    names = ["mixture", "before moving", *result.names, "not explained"]
+    per_row = 3 if max(map(len, names)) <= _SHORT else 2
+    above = min(0.5, 0.03 + _ROW * math.ceil(len(names) / per_row))
     top = frame.inset_axes((0.11, _RESIDUAL + 0.14, 0.88, 0.86 - _RESIDUAL - above))
     bottom = frame.inset_axes((0.11, 0.11, 0.88, _RESIDUAL), sharex=top)
     areas = top.stackplot(positions, percent * result.moved_parts[sample], colors=colors, alpha=0.75, linewidth=0)
@@ -81,10 +82,10 @@ def plot_unmixing(
     bottom.set_ylabel("residual", fontsize="small")
     for one in (top, bottom):
         one.spines[["top", "right"]].set_visible(False)
-    names = ["mixture", "parts before moving", *map(plain_text, result.names), "not explained"]
     place = {"loc": "upper left", "bbox_to_anchor": (0.08, 1.02), "borderaxespad": 0}
-    legend = {"ncols": _PER_ROW, "fontsize": "small", "frameon": False, "handlelength": 1.3, "columnspacing": 1.2}
-    frame.legend([outline, dashed, *areas, rest], names, **place, **legend)
+    legend = {"ncols": per_row, "fontsize": "small", "frameon": False, "handlelength": 1.3, "columnspacing": 1.2}
+    handles = [outline, dashed, *areas, rest]
+    frame.legend(handles, [plain_text(name) for name in names], **place, **legend).set_in_layout(False)
     return np.array([top, bottom])
 
 

@@ -145,7 +145,7 @@ def _in_columns(header: list[str], rows: list[list[str]], axis: str | None, sign
     names = tuple(header[k] for k in others)
     values = np.array([[_value(row[k], row[place], header[k]) for row in own] for k in others])
     signals = np.array([_value(lines[0][k], str(signal), header[k]) for k in others]) if lines else None
-    note = f"{_count(others)} in columns, {_span(positions)} in the column {axis!r}"
+    note = f"{_count(others, 'column')}, {_span(positions)} in the column {axis!r}"
     return Spectra(values, positions, names, signals, note)
 
 
@@ -174,7 +174,7 @@ def _in_rows(header: list[str], rows: list[list[str]], axis: str | None, signal:
     if chosen is not None:
         signals = np.array([_value(row[chosen], name, str(signal)) for name, row in zip(named, rows, strict=True)])
     positions = np.array([float(header[k]) for k in places])
-    note = f"{_count(rows)} in rows, {_span(positions)} in the header"
+    note = f"{_count(rows, 'row')}, {_span(positions)} in the header"
     if index is not None:
         note += f", names in the column {header[text[0]]!r}" if header[text[0]] else ", names in the first column"
         if header[text[0]] and all(_number(name) is not None for name in index):
@@ -190,8 +190,8 @@ def _value(cell: str, row: str, column: str) -> float:
     return value
 
 
-def _count(items: list[Any]) -> str:
-    return f"{len(items)} {'spectrum' if len(items) == 1 else 'spectra'}"
+def _count(items: list[Any], line: str) -> str:
+    return f"1 spectrum in a {line}" if len(items) == 1 else f"{len(items)} spectra in {line}s"
 
 
 def _span(positions: FloatArray) -> str:

@@ -17,7 +17,7 @@ h3 { font-size: 1.05rem; margin-bottom: .3rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #dde; white-space: nowrap; }
-th { white-space: normal; vertical-align: bottom; }
+th { white-space: normal; vertical-align: bottom; max-width: 9rem; overflow-wrap: break-word; }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff; max-width: 40vw;
   white-space: normal; overflow-wrap: break-word; }
 @media (max-width: 40rem) { th, td { padding: .35rem .3rem; font-size: .9rem; } }

@@ -30,8 +30,8 @@ class UnmixingPage:
         Where the spectra come from.
     samples : sequence of str
         Names of the mixtures.
-    axis : str
-        Name of the axis.
+    axis : str or None
+        Name of the axis, if it has one.
     descending : bool
         Whether the axis is drawn from high to low positions.
     drift : float
@@ -42,10 +42,14 @@ class UnmixingPage:
 
     source: str
     samples: Sequence[str]
-    axis: str
+    axis: str | None
     descending: bool
     drift: float
     calibration: str | None
+
+    def distance(self, value: float) -> str:
+        """Return a distance with the name of the axis as its unit."""
+        return f"{value:.3g} {self.axis or ''}".rstrip()
 
 
 def unmixing_report(found: Unmixing, about: UnmixingPage) -> str:
@@ -69,7 +73,7 @@ def unmixing_report(found: Unmixing, about: UnmixingPage) -> str:
 
 _HOW = (
     "Coloured areas: each part, moved to where its peaks are in the mixture (black line). Dashed line: the parts in "
-    "these shares where their peaks are in the references. Residual: what no part explains, to the same scale."
+    "these shares where their peaks are in the references. Residual: what no part explains, on the same axis."
 )
 _TABLE = (
     "Shares in percent, and below each the interval that contains the true share with a probability of {level} % if "
@@ -105,8 +109,8 @@ def _facts(found: Unmixing, about: UnmixingPage) -> str:
     """Return where the data come from, how far peaks have moved, and which mixture is explained worst."""
     text = (
         f"{_plural(len(about.samples), 'mixture')} from {about.source}, as sums of "
-        f"{_plural(len(found.names), 'part')}. Peaks may move by {about.drift:.3g} {about.axis} at no cost, farther "
-        f"at a price; what would have to move more than {FAR * about.drift:.3g} {about.axis} counts as unexplained."
+        f"{_plural(len(found.names), 'part')}. Peaks may move by {about.distance(about.drift)} at no cost, farther "
+        f"at a price; what would have to move more than {about.distance(FAR * about.drift)} counts as unexplained."
     )
     if about.calibration is not None:
         count = int(np.count_nonzero(found.calibration))
@@ -141,7 +145,7 @@ def _mixture(found: Unmixing, about: UnmixingPage, row: int, *, titled: bool) ->
     """Return the pictures and the table of one mixture."""
     count = len(found.names)
     curves = new_figure(_PHONE, 4.2 + 0.25 * max(0, math.ceil((count + 3) / 3) - 3))
-    plot_unmixing(found, row, axis=about.axis, descending=about.descending, ax=curves.subplots())
+    plot_unmixing(found, row, axis=about.axis or "position", descending=about.descending, ax=curves.subplots())
     bars = new_figure(_PHONE, min(40.0, 0.8 + 0.42 * max(count, 2)))
     plot_shares(found, row, ax=bars.subplots())
     name = about.samples[row]
@@ -149,7 +153,7 @@ def _mixture(found: Unmixing, about: UnmixingPage, row: int, *, titled: bool) ->
     shares = f"{name}: shares with their intervals. {100 * found.unexplained[row]:.1f} % unexplained, {goodness}."
     if about.calibration is not None:
         amount = found.calibration[row]
-        shift = f"{amount:.3g} {about.axis}" if about.calibration == "shift" else f"{100 * amount:.3g} %"
+        shift = about.distance(amount) if about.calibration == "shift" else f"{100 * amount:.3g} %"
         shares += f" {about.calibration.capitalize()} of the whole axis: {shift}."
     rows = [
         [
@@ -160,7 +164,12 @@ def _mixture(found: Unmixing, about: UnmixingPage, row: int, *, titled: bool) ->
         ]
         for k, part in enumerate(found.names)
     ]
-    head = ["part", "share", f"{100 * found.level:g} % interval", f"moved by, {about.axis}"]
+    head = [
+        "part",
+        "share",
+        f"{100 * found.level:g} % interval",
+        f"moved by, {about.axis}" if about.axis else "moved by",
+    ]
     heading = [subheading(f"{name}: {_composition(found, row)}")] if titled else []
     pictures = pair(picture(curves, f"{name}: the mixture and its parts."), picture(bars, shares))
     return [*heading, pictures, html_table(head, rows)]
