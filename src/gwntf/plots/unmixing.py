@@ -12,8 +12,12 @@ from gwntf.plots.frames import check_axes, new_axes
 from gwntf.unmixing import Unmixing
 
 _EMPTY = 0.002  # places at both ends with less than this fraction of the highest one are not drawn
-_RESIDUAL = 0.22  # height of the panel of the residual, relative to the frame
-_ROW, _SHORT = 0.05, 14  # height of a row of the legend relative to the frame; length of names of which three fit in it
+_BOTTOM, _GAP, _RESIDUAL = (
+    0.11,
+    0.03,
+    0.27,
+)  # relative to the frame: below and between the panels; part of the lower one
+_ROW, _SHORT = 0.17, 14  # height of a row of the legend in inches, and length of names of which three fit in it
 _MISSING_COLOR = "0.3"
 
 
@@ -61,9 +65,11 @@ def plot_unmixing(
     mixture, model, missing = (percent * one[sample] for one in (result.mixtures, result.model, result.missing))
     names = ["mixture", "before moving", *result.names, "not explained"]
     per_row = 3 if max(map(len, names)) <= _SHORT else 2
-    above = min(0.5, 0.03 + _ROW * math.ceil(len(names) / per_row))
-    top = frame.inset_axes((0.11, _RESIDUAL + 0.14, 0.88, 0.86 - _RESIDUAL - above))
-    bottom = frame.inset_axes((0.11, 0.11, 0.88, _RESIDUAL), sharex=top)
+    inches = frame.figure.get_figheight() * frame.get_position().height
+    above = min(0.5, _ROW * (math.ceil(len(names) / per_row) + 0.6) / inches)
+    room = 1 - above - _BOTTOM - _GAP
+    top = frame.inset_axes((0.11, _BOTTOM + _GAP + _RESIDUAL * room, 0.88, (1 - _RESIDUAL) * room))
+    bottom = frame.inset_axes((0.11, _BOTTOM, 0.88, _RESIDUAL * room), sharex=top)
     areas = top.stackplot(positions, percent * result.moved_parts[sample], colors=colors, alpha=0.75, linewidth=0)
     (outline,) = top.plot(positions, mixture, color="black", linewidth=1)
     (dashed,) = top.plot(positions, model, color="0.35", linewidth=1, linestyle=(0, (3, 2)))
@@ -74,7 +80,7 @@ def plot_unmixing(
     limits = (max(low - margin, positions[0]), min(high + margin, positions[-1]))
     height = 1.05 * float(max(100.0, model.max()))
     top.set(xlim=limits[::-1] if descending else limits, ylim=(0, height))
-    bottom.set(ylim=(0, max(height * _RESIDUAL / (0.86 - _RESIDUAL - above), 1.05 * float(missing.max()))))
+    bottom.set(ylim=(0, max(height * _RESIDUAL / (1 - _RESIDUAL), 1.05 * float(missing.max()))))
     top.tick_params(labelbottom=False, labelsize="small")
     bottom.tick_params(labelsize="small")
     bottom.set_xlabel(plain_text(axis), fontsize="small")
@@ -85,7 +91,7 @@ def plot_unmixing(
     place = {"loc": "upper left", "bbox_to_anchor": (0.08, 1.02), "borderaxespad": 0}
     legend = {"ncols": per_row, "fontsize": "small", "frameon": False, "handlelength": 1.3, "columnspacing": 1.2}
     handles = [outline, dashed, *areas, rest]
-    frame.legend(handles, [plain_text(name) for name in names], **place, **legend).set_in_layout(False)
+    frame.legend(handles, [plain_text(name, 20) for name in names], **place, **legend).set_in_layout(False)
     return np.array([top, bottom])
 
 
@@ -112,7 +118,7 @@ def plot_shares(result: Unmixing, sample: int = 0, *, ax: Any = None) -> Any:
     >>> data = datasets.load_example_spectra()
     >>> result = Unmixer(data.references, positions=data.ppm).fit().unmix(data.mixtures)
     >>> plots.plot_shares(result, 2, ax=Figure().subplots()).get_xlabel()
-    'share in percent, with intervals of level 90 %'
+    'share in percent, 90 % interval'
     """
     check_axes(ax)
     sample = _check_sample(result, sample)
@@ -126,7 +132,7 @@ def plot_shares(result: Unmixing, sample: int = 0, *, ax: Any = None) -> Any:
         ax.text(upper[row] + 0.02 * right, row, f"{share:.1f}", va="center", fontsize="small")
     ax.set_yticks(np.arange(count), [plain_text(name) for name in result.names], fontsize="small")
     ax.set(xlim=(0, 1.16 * right), ylim=(count - 0.4, -0.6))
-    ax.set_xlabel(f"share in percent, with intervals of level {100 * result.level:g} %", fontsize="small")
+    ax.set_xlabel(f"share in percent, {100 * result.level:g} % interval", fontsize="small")
     ax.tick_params(axis="x", labelsize="small")
     ax.spines[["top", "right"]].set_visible(False)
     return ax

@@ -144,7 +144,7 @@ def _chosen(found: Unmixing) -> dict[str, list[int]]:
 def _mixture(found: Unmixing, about: UnmixingPage, row: int, *, titled: bool) -> list[str]:
     """Return the pictures and the table of one mixture."""
     count = len(found.names)
-    curves = new_figure(_PHONE, 4.2 + 0.25 * max(0, math.ceil((count + 3) / 3) - 3))
+    curves = new_figure(_PHONE, 3.6 + 0.09 * (count + 3))
     plot_unmixing(found, row, axis=about.axis or "position", descending=about.descending, ax=curves.subplots())
     bars = new_figure(_PHONE, min(40.0, 0.8 + 0.42 * max(count, 2)))
     plot_shares(found, row, ax=bars.subplots())
