@@ -88,7 +88,7 @@ def plot_unmixing(
     bottom.set_ylabel("residual", fontsize="small")
     for one in (top, bottom):
         one.spines[["top", "right"]].set_visible(False)
-    place = {"loc": "upper left", "bbox_to_anchor": (0.08, 1.02), "borderaxespad": 0}
+    place = {"loc": "upper left", "bbox_to_anchor": (0.08, 1.0), "borderaxespad": 0}
     legend = {"ncols": per_row, "fontsize": "small", "frameon": False, "handlelength": 1.3, "columnspacing": 1.2}
     handles = [outline, dashed, *areas, rest]
     frame.legend(handles, [plain_text(name, 20) for name in names], **place, **legend).set_in_layout(False)
