@@ -15,7 +15,9 @@ from pathlib import Path
 from gwntf.cli import main
 
 PAGE = Path(__file__).with_name("command_line.md")
-PICTURE = PAGE.parent / "images" / "command_line_report.png"
+PICTURES = {"clusters.html": ("command_line_report.png", None), "unmix.html": ("command_line_unmix.png", "h3")}
+"""Picture and first element shown, the top of the page if None, of every report."""
+
 BLOCK = re.compile(r"^```\n(?:OUTPUT |\$ gwntf )([^\n]*)\n.*?^```$", re.M | re.S)
 
 
@@ -50,23 +52,26 @@ def rewrite() -> None:
         output("cluster digits -o warm.csv")  # compiles, so that the times shown do not include it
         text = BLOCK.sub(lambda found: f"```\n$ gwntf {found[1]}\n{output(found[1])}\n```", page)
         PAGE.write_text(text)
-        _take_screenshot(Path(folder) / "clusters.html")
+        for report, (picture, element) in PICTURES.items():
+            take_screenshot(Path(folder) / report, PAGE.parent / "images" / picture, element)
         os.chdir(here)
 
 
-def _take_screenshot(report: Path) -> None:
+def take_screenshot(report: Path, picture: Path, element: str | None) -> None:
     """Write a picture of the report; print a note where there is no browser."""
     executable = shutil.which("chromium") or shutil.which("google-chrome")
     if executable is None:
-        sys.stderr.write(f"{PICTURE} was not updated: install Chromium\n")
+        sys.stderr.write(f"{picture} was not updated: install Chromium\n")
         return
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 900, "height": 1020})
+        page = browser.new_page(viewport={"width": 900, "height": 1020 if element is None else 720})
         page.goto(report.as_uri())
-        page.screenshot(path=PICTURE)
+        if element is not None:
+            page.evaluate(f"document.querySelector('{element}').scrollIntoView()")
+        page.screenshot(path=picture)
         browser.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import shutil
 
@@ -71,6 +72,26 @@ def model_report_path(tmp_path_factory):
     page = folder / "report.html"
     command = ["cluster", str(data), "-o", str(folder / "c.csv"), "--report", str(page), "-q"]
     assert main([*command, "--engine", "numpy"]) == 0
+    return page
+
+
+@pytest.fixture(scope="module", params=[1, 40])
+def unmixing_path(request, tmp_path_factory):
+    """The report that `gwntf unmix` writes for one and for many mixtures, with hostile names."""
+    folder, rng = tmp_path_factory.mktemp("unmix"), np.random.default_rng(0)
+    positions = np.linspace(9, 1, 160).round(3)
+    parts = np.exp(-(((positions - rng.uniform(2, 8, (4, 1))) / 0.1) ** 2))
+    weights = rng.dirichlet(np.ones(4), request.param)
+    names = [HOSTILE, "<b>bold & $x$", "_hidden", "a" * 60]
+    tables = {"m.csv": (weights @ parts, [f"{HOSTILE} {k}" for k in range(len(weights))]), "r.csv": (parts, names)}
+    for file, (values, index) in tables.items():
+        with (folder / file).open("w", newline="") as target:
+            writer = csv.writer(target)
+            writer.writerow(["name", *positions])
+            writer.writerows([name, *row] for name, row in zip(index, values.tolist(), strict=True))
+    page = folder / "unmix.html"
+    files = [str(folder / "m.csv"), "--references", str(folder / "r.csv")]
+    assert main(["unmix", *files, "--axis", "$\\ppm{", "--calibration", "shift", "--report", str(page)]) == 0
     return page
 
 
@@ -176,3 +197,34 @@ def test_hostile_text_is_only_text(page):
     assert page.locator("h1").inner_text() == f"Report {HOSTILE}"
     assert page.locator("script").count() == 0
     assert page.locator("img[src=x]").count() == 0
+
+
+def test_report_of_mixtures_fits_a_phone_and_shows_shares_and_pictures(browser, unmixing_path):
+    page = opened(browser, unmixing_path)
+    check_self_contained(page, unmixing_path)
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
+    single = page.locator("h2").count() == 1
+    images = page.locator("img")
+    assert images.count() == (2 if single else 25)  # two for each drawn mixture, and the chart of all
+    for k in range(images.count()):
+        image = images.nth(k)
+        assert image.evaluate("image => image.complete && image.naturalWidth > 300")
+        assert image.get_attribute("alt")
+        assert image.evaluate("image => image.clientWidth") <= 358
+    rows = page.locator("table").first.locator("tbody tr")
+    assert rows.count() == (4 if single else 40)
+    share = rows.first.locator("td").nth(1)
+    assert share.is_visible()
+    assert "." in share.inner_text()
+    box = share.bounding_box()
+    assert box["x"] + box["width"] <= 390
+
+
+def test_report_of_mixtures_shows_hostile_names_as_text(browser, unmixing_path):
+    page = opened(browser, unmixing_path)
+    assert page.title() == page.locator("h1").inner_text()
+    assert "<script>" in page.title()
+    assert page.locator("script, b, i, img[src=x]").count() == 0
+    shown = page.locator("body").inner_text()
+    assert "<b>bold & $x$" in shown
+    assert "_hidden" in shown

@@ -467,7 +467,7 @@ def test_an_interrupted_clustering_resumes_from_its_checkpoint(data_folder, tmp_
 
 
 def test_help_of_every_command_has_examples(capsys):
-    for command in ("cluster", "fit", "transform", "report", "info", "demo", "reproduce", "completion"):
+    for command in ("cluster", "fit", "transform", "report", "unmix", "info", "demo", "reproduce", "completion"):
         with pytest.raises(SystemExit) as stop:
             main([command, "--help"])
         assert stop.value.code == 0
@@ -478,7 +478,7 @@ def test_help_of_every_command_has_examples(capsys):
 def test_completion_scripts_have_commands_and_options(shell, capsys):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    assert all(word in script for word in ("cluster", "transform", "sample-shape", "dry-run"))
+    assert all(word in script for word in ("cluster", "transform", "unmix", "sample-shape", "dry-run", "calibration"))
 
 
 def test_completion_script_is_valid_for_bash(capsys):

@@ -12,7 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
-from gwntf import GWNTF, NCP, NMF, InputError, TensorClustering
+from gwntf import GWNTF, NCP, NMF, InputError, TensorClustering, Unmixer, datasets, plots
 from gwntf.core import MissingLibraryError
 from gwntf.plots import (
     flatten_embedding,
@@ -461,3 +461,25 @@ def test_models_whose_output_is_a_data_frame_are_drawn():
     axes = plot_reconstructions(model, IMAGES.reshape(12, 30)[:3], ax=Figure().subplots())
     assert axes.shape == (2, 3)
     plot_flow(model, IMAGES.reshape(12, 30)[0], ax=Figure().subplots())
+
+
+def test_unmixing_is_drawn_in_the_direction_and_with_the_names_of_the_user():
+    data = datasets.load_example_spectra()
+    result = Unmixer(data.references, positions=data.ppm).fit().unmix(data.mixtures)
+    ax = Figure().subplots()
+    top, bottom = plots.plot_unmixing(result, 3, axis="$ppm", descending=True, ax=ax)
+    assert top.get_xlim()[0] > top.get_xlim()[1]
+    assert bottom.get_xlim() == top.get_xlim()
+    assert bottom.get_xlabel() == "\\$ppm"
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == ["mixture", "before moving", *result.names, "not explained"]
+    black = top.lines[0].get_ydata()
+    np.testing.assert_allclose(black, 100 * result.mixtures[3] / result.mixtures[3].max())
+    bars = plots.plot_shares(result, 3, ax=Figure().subplots()).patches
+    np.testing.assert_allclose([bar.get_width() for bar in bars], 100 * result.shares[3])
+    for draw in (plots.plot_unmixing, plots.plot_shares):
+        for wrong in (12, -1, 0.5):
+            with pytest.raises(InputError, match="sample"):
+                draw(result, wrong)
+        with pytest.raises(InputError, match="result"):
+            draw(result.shares)

@@ -15,10 +15,12 @@ from gwntf.cli.build import METHODS
 from gwntf.cli.commands import run_cluster, run_fit, run_info, run_report, run_transform
 from gwntf.cli.output import Output
 from gwntf.cli.tables import run_demo, run_reproduce
+from gwntf.cli.unmix import run_unmix
 from gwntf.core import MissingLibraryError
 from gwntf.experiments import known_tables
 from gwntf.geometry import GRAPH_METRICS, GRAPH_WEIGHTS
 from gwntf.readers import FORMATS
+from gwntf.unmixing import KINDS
 
 _EPILOG = """\
 examples:
@@ -27,6 +29,7 @@ examples:
   gwntf fit photos/ --rank 20 -o photos.gwntf              fit a model and save it
   gwntf transform photos.gwntf new/ -o embedding.csv       embed new samples
   gwntf report photos.gwntf -o photos.html                 write an HTML report
+  gwntf unmix mixtures.csv --references known.csv          find the shares of known spectra
 
 `gwntf COMMAND --help` lists the options. Exit codes: 0 success, 1 error (printed to standard error), 2 invalid
 command line, 130 interrupted."""
@@ -73,6 +76,17 @@ reconstructions and members of every cluster. The page is one file that needs no
   gwntf report faces.gwntf -o faces.html
   gwntf report faces.gwntf --data faces/ -o faces.html
   gwntf report coil.gwntf --data COIL20.mat --labels gnd -o coil.html""",
+    "unmix": """\
+MIXTURES.csv --references REFERENCES.csv [-o SHARES.csv] [options]
+
+Find the shares of known spectra in mixtures whose peaks drift. Both files have one
+spectrum per row, with the positions in the header and, in one other column, names; or,
+where --axis names a column of numbers, positions in that column and one spectrum in each
+other column. Without -o a table of the shares is printed.
+
+  gwntf unmix mixtures.csv --references known.csv --axis ppm --drift 0.05 -o shares.csv
+  gwntf unmix mixtures.csv --references known.csv --signal protons --report unmix.html
+  gwntf unmix gamma.csv --references nuclides.csv --calibration stretch --free 1 --json""",
     "info": """\
 FILE [options]
 
@@ -161,6 +175,29 @@ def build_parser() -> argparse.ArgumentParser:
     add("-o", "--output", type=Path, metavar="FILE", required=True, help="report to write, .html")
     add("--data", type=Path, metavar="DATA", help=_DATA)
 
+    add = _add_command(commands, "unmix", run_unmix)
+    add("mixtures", type=Path, metavar="MIXTURES", help="spectra of the mixtures, .csv, .tsv or .txt")
+    add(
+        "--references",
+        type=Path,
+        metavar="FILE",
+        required=True,
+        help="spectra of the known parts, at the same positions",
+    )
+    add("-o", "--output", type=Path, metavar="FILE", help="shares of every mixture, .csv; - prints a table (default)")
+    add("--report", type=Path, metavar="FILE", help="also write a report with pictures, .html")
+    add("--axis", metavar="NAME", help="name of the axis, such as ppm, and of the column of positions, if there is one")
+    drift = "distance by which peaks may move freely, in units of the axis (default: from the references)"
+    add("--drift", type=positive, metavar="D", help=drift)
+    add("--calibration", choices=KINDS, help="first fit a shift or a stretch of the whole axis of every mixture")
+    add("--reach", type=positive, metavar="D", help="largest shift, in units of the axis, or stretch of --calibration")
+    add("--free", dest="n_free", type=at_least(0), default=0, metavar="N", help="unknown parts to find (default 0)")
+    signals = "signal of one unit of every reference: numbers as 3,9,6, or the name of a column of the references"
+    add("--signal", type=numbers_or_name, metavar="S", help=f"{signals}, such as protons")
+    add("--level", type=level, default=0.9, metavar="P", help="level of the intervals of the shares (default 0.9)")
+    add("--clip", action="store_true", help="set negative values to zero, in both files")
+    add("--json", action="store_true", help="print one JSON document to standard output")
+
     add = _add_command(commands, "info", run_info, data_options())
     add("file", type=Path, metavar="FILE", help=_DATA)
 
@@ -234,6 +271,30 @@ def nonnegative(text: str) -> float:
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"got {text!r}; expected a number of at least 0")
     return value
+
+
+def positive(text: str) -> float:
+    """Parse a finite number above 0."""
+    value = nonnegative(text)
+    if not value:
+        raise argparse.ArgumentTypeError(f"got {text!r}; expected a number above 0")
+    return value
+
+
+def level(text: str) -> float:
+    """Parse a number between 0 and 1."""
+    value = nonnegative(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"got {text!r}; expected a number between 0 and 1, as 0.9")
+    return value
+
+
+def numbers_or_name(text: str) -> list[float] | str:
+    """Parse numbers separated by commas; other text is a name."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        return text
 
 
 def shape(text: str) -> tuple[int, ...]:

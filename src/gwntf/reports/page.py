@@ -17,7 +17,7 @@ h3 { font-size: 1.05rem; margin-bottom: .3rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #dde; white-space: nowrap; }
-th { white-space: normal; vertical-align: bottom; }
+th { white-space: normal; vertical-align: bottom; max-width: 9rem; overflow-wrap: break-word; }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff; max-width: 40vw;
   white-space: normal; overflow-wrap: break-word; }
 @media (max-width: 40rem) { th, td { padding: .35rem .3rem; font-size: .9rem; } }
@@ -48,6 +48,11 @@ def page(title: str, sections: Sequence[str]) -> str:
 def section(heading: str, *parts: str) -> str:
     """Return a section; the heading is text, the parts are HTML."""
     return f"<section>\n<h2>{escape(heading)}</h2>\n" + "\n".join(parts) + "\n</section>"
+
+
+def subheading(text: str) -> str:
+    """Return a heading inside a section."""
+    return f"<h3>{escape(text)}</h3>"
 
 
 def paragraph(text: str) -> str:

@@ -7,11 +7,12 @@ May import `geometry`, `data`, `backends` and `core`. Start with `line`, the sol
 from gwntf.unmixing.calibration import KINDS, Calibration, cell_edges
 from gwntf.unmixing.intervals import share_errors
 from gwntf.unmixing.line import LineSolver, Solution
-from gwntf.unmixing.moves import mean_displacements, moved_parts
+from gwntf.unmixing.moves import FAR, mean_displacements, moved_parts
 from gwntf.unmixing.result import Unmixing
 from gwntf.unmixing.rules import REG, effective_counts, extent, price_of_counts
 
 __all__ = [
+    "FAR",
     "KINDS",
     "REG",
     "Calibration",
