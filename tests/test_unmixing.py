@@ -16,9 +16,7 @@ DRIFTS = KINDS[1:]
 
 
 def spectra(drift, amount, counts, seed=11, samples=60, **options):
-    return make_drifting_spectra(
-        samples, 5, drift=drift, amount=amount, counts=counts, random_state=seed, **options
-    )
+    return make_drifting_spectra(samples, 5, drift=drift, amount=amount, counts=counts, random_state=seed, **options)
 
 
 def unmixer(data, **options):
@@ -54,9 +52,10 @@ def test_the_extent_does_not_depend_on_empty_places_at_the_ends(rng):
     assert extent(np.arange(-30.0, 120.0), padded) == pytest.approx(extent(positions, parts), rel=1e-12)
 
 
-@pytest.mark.parametrize("counts", [300, 3000, 30_000, 1_000_000])
+@pytest.mark.parametrize("counts", [300, 3000, 30_000, 100_000_000])
 def test_effective_counts_are_the_counts_of_poisson_data_in_any_unit(counts):
-    data = spectra("none", 0.01, counts, background=0.3)
+    """Above about 100,000 counts the curvature of peaks of a few channels looks like noise: many channels there."""
+    data = spectra("none", 0.01, counts, n_channels=256 if counts < 1e6 else 20_000, background=0.3)
     found = effective_counts(data.spectra)
     assert counts / 2 < np.median(found) < counts * 2
     np.testing.assert_allclose(effective_counts(1e-7 * data.spectra), found, rtol=1e-9)
@@ -135,12 +134,12 @@ def test_a_planted_background_is_found():
     model = Unmixer(data.references, positions=data.positions, n_free=1, random_state=0).fit(data.spectra)
     assert model.names_[-1] == "free 1"
     background = data.background[0] / data.background[0].sum()
-    correlation = np.corrcoef(background, model.references_[:, -1])[0, 1]
+    distance = np.abs(np.cumsum(background) - np.cumsum(model.references_[:, -1])).max()
     found = model.transform(data.spectra)
     known = found[:, :-1] / found[:, :-1].sum(axis=1, keepdims=True)
     truth = data.shares / data.shares.sum(axis=1, keepdims=True)
-    assert correlation > 0.9
-    assert np.abs(found[:, -1] - 0.3).mean() < 0.08
+    assert distance < 0.05
+    assert np.abs(found[:, -1] - 0.3).mean() < 0.03
     without = unmixer(data).transform(data.spectra)
     assert np.abs(known - truth).mean() < np.abs(without - truth).mean()
 
@@ -183,6 +182,20 @@ def test_calibration_leaves_spectra_without_drift_as_they_are(kind, counts):
     np.testing.assert_array_equal(model.transform(data.spectra), unmixer(data).transform(data.spectra))
 
 
+def test_parts_that_leave_the_axis_do_no_harm():
+    """The largest shift moves the first part off the axis; it has no displacement then."""
+    positions = np.arange(100.0)
+    parts = np.exp(-0.5 * ((positions - np.array([[5.0], [40.0], [60.0]])) / 1.5) ** 2) * (np.arange(100) < 70)
+    parts *= parts > 1e-3
+    model = Unmixer(parts, calibration="shift", reach=30.0).fit()
+    sample = np.roll(parts[1] + parts[2], -30)
+    found = model.unmix(sample[None])
+    assert found.calibration == pytest.approx(-30)
+    assert found.shares[0, 1:] == pytest.approx([0.5, 0.5], abs=0.02)
+    assert found.displacement[0, 1:] == pytest.approx([-30, -30], abs=0.5)
+    assert np.isfinite(found.upper).all()
+
+
 @pytest.mark.parametrize("kind", ["shift", "stretch"])
 def test_parts_are_displaced_by_the_stated_amounts_and_keep_their_mass(kind):
     positions = np.concatenate([np.linspace(1, 5, 300, endpoint=False), np.linspace(5, 12, 400)])
@@ -219,11 +232,14 @@ def test_misfits_are_those_of_nonnegative_least_squares():
 def test_intervals_of_nominal_90_percent_have_about_that_coverage():
     """Pooled over kinds of drift and counts, and in every cell by far more than half."""
     covered = []
-    for drift, amount in KINDS:
+    for drift, amount in [("none", 0.01), *[(drift, amount) for drift, _ in DRIFTS for amount in (0.01, 0.03)]]:
         for counts in (200, 2000, 20_000):
-            data = spectra(drift, amount, counts, seed=23, samples=40)
-            found = unmixer(data).unmix(data.spectra)
-            covered.append(np.mean((found.lower <= data.shares) & (data.shares <= found.upper)))
+            inside = []
+            for seed in (21, 22, 23):
+                data = spectra(drift, amount, counts, seed, 30)
+                found = unmixer(data).unmix(data.spectra)
+                inside.append((found.lower <= data.shares) & (data.shares <= found.upper))
+            covered.append(np.mean(inside))
     assert 0.85 < np.mean(covered) < 0.97, covered
     assert min(covered) > 0.75, covered
 
@@ -317,15 +333,12 @@ def test_measured_nmr_mixtures():
 
 
 def test_measured_gamma_spectra_at_a_changed_gain():
-    """Spectra of one isotope, rebinned; the background is a part."""
+    """Spectra of one isotope, rebinned; the background is the last part."""
     data = load_or_skip(load_gamma_spectra)
     positions, edges = np.log(np.arange(256) + 3.5), np.arange(257.0)
-    of_background = data.source == "background_20240124"
-    background = data.spectra[of_background].astype(float)
-    background = (background / background.sum(axis=1, keepdims=True)).mean(axis=0)
-    keep = np.flatnonzero(~of_background & (data.labels[:, :4].sum(axis=1) == 1))[::20]
+    keep = np.flatnonzero((data.source != "background_20240124") & (data.labels[:, :4].sum(axis=1) == 1))[::20]
     truth = np.array(data.names)[data.labels[keep][:, :4].argmax(axis=1)]
-    model = Unmixer(np.vstack([data.references, background]), positions=positions, calibration="shift").fit()
+    model = Unmixer(data.references, positions=positions, calibration="shift").fit()
     names = np.array(data.names[:4])
     for gain in (0.9, 1.0, 1.1):
         total = np.hstack([np.zeros((len(keep), 1)), np.cumsum(data.spectra[keep].astype(float), axis=1)])

@@ -74,7 +74,8 @@ def transport(x, y, reg, price, scalings=20_000):
     u = (x / (dense @ v)) ** power
     plan = u[:, None] * dense * v
     kl = [
-        (mass * np.log(mass / given)).sum() - mass.sum() + given.sum() for mass, given in ((plan.sum(1), x), (plan.sum(0), y))
+        (mass * np.log(mass / given)).sum() - mass.sum() + given.sum()
+        for mass, given in ((plan.sum(1), x), (plan.sum(0), y))
     ]
     value = (cost * plan).sum() + reg * (plan * np.log(plan)).sum() + price * sum(kl)
     return Literal(value, reg * np.log(u), plan)
@@ -244,14 +245,20 @@ def test_every_row_is_solved_as_if_alone_whatever_the_number_of_threads(monkeypa
     np.testing.assert_array_equal(solve(0.008, 1e-5, rows, prices).shares, batch.shares)
 
 
-def test_samples_far_from_all_parts_are_solved_by_way_of_larger_values_of_reg():
-    positions = np.linspace(0, 10, 200)
-    parts = np.stack([np.exp(-0.5 * ((positions - c) / 0.03) ** 2) for c in (1.0, 2.0, 2.5)], axis=1)
-    rows = np.stack([np.exp(-0.5 * ((positions - c) / 0.03) ** 2) for c in (9.0, 9.9, 5.0)])
-    parts, rows = parts / parts.sum(axis=0), rows / rows.sum(axis=1, keepdims=True)
-    found = LineSolver(positions, 10.0, 0.002).solve(rows, parts, np.array([20.0, 20.0, 0.2]))
-    assert found.n_iter.max() > 20
-    assert (found.gap <= 1e-5).all()
+def test_difficult_samples_are_solved_by_way_of_larger_values_of_reg():
+    """Narrow peaks on a rough axis of almost the largest length: some samples need more than the first twenty steps."""
+    rng, steps = np.random.default_rng(0), []
+    for _ in range(120):
+        positions = np.cumsum(rng.exponential(size=80))
+        length = positions[-1] - positions[0]
+        centres = rng.uniform(positions[0], positions[-1], (2, 4))
+        parts, other = (np.exp(-0.5 * ((positions[:, None] - c) / (0.003 * length)) ** 2) + 1e-300 for c in centres)
+        row = other @ rng.random(4)
+        price = np.array([rng.choice([0.2, 1.0, 2.0, 10.0])])
+        found = LineSolver(positions, length, 0.0021).solve((row / row.sum())[None], parts / parts.sum(axis=0), price)
+        assert found.gap[0] <= 1e-5
+        steps.append(found.n_iter[0])
+    assert max(steps) > 30 > 20 > np.median(steps)
 
 
 def test_zeros_in_a_row_have_no_mass():

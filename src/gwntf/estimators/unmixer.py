@@ -17,10 +17,13 @@ from gwntf.estimators.sklearn_compat import Interval, StrOptions, as_frame, unwe
 from gwntf.estimators.tensor import GWNTF
 from gwntf.estimators.unmixer_input import (
     as_axis_cost,
+    as_level,
     as_matrix,
     as_parts,
     as_signal,
+    check_reach,
     check_same_columns,
+    from_columns,
     increasing,
     part_names,
     place_positions,
@@ -33,6 +36,7 @@ from gwntf.unmixing import (
     Calibration,
     LineSolver,
     Unmixing,
+    centres_of_mass,
     effective_counts,
     extent,
     mean_displacements,
@@ -77,7 +81,8 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         on a logarithmic axis, or in proportion to their positions. Use it if an instrument drifts as a whole. It is
         kept for samples that it explains much better.
     reach : float, optional
-        Largest shift, in units of the axis, or largest stretch; by default 0.06 times the scale.
+        Largest shift, in units of the axis, or largest stretch, as a fraction; by default what moves a place by 0.06
+        times the scale at most.
     signal : array-like of shape (n_parts,), optional
         Signal of one unit of each part, such as its number of protons, by which shares are divided.
     n_free : int, default=0
@@ -116,7 +121,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "references": ["array-like"],
+        "references": ["array-like", "sparse matrix"],
         "positions": [StrOptions({"auto"}), "array-like"],
         "costs": [StrOptions({"auto"}), AxisCost, tuple, list],
         "drift": [StrOptions({"auto"}), POSITIVE],
@@ -178,6 +183,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         parts = as_parts(self.references)
         cost = as_axis_cost(self.costs)
         positions = place_positions(self.positions, cost, self.references, len(parts))
+        self._columns = positions if from_columns(self.positions, cost, self.references) else None
         backwards = len(positions) > 1 and positions[0] > positions[-1]
         if backwards:
             positions, parts = positions[::-1], parts[::-1]
@@ -185,13 +191,15 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if len(positions) < 3:
             raise InputError("references", f"{len(positions)} place(s)", "at least three places")
         scale = extent(positions, parts) if cost is None else cost.scale
-        reach = float(positions[-1] - positions[0])
-        if not scale > 0:
+        length = float(positions[-1] - positions[0])
+        if cost is None and np.count_nonzero(parts.any(axis=1)) < 2:
             raise InputError("references", "parts that are all at one place", "parts that differ along the axis")
         least = LineSolver.shortest(positions)
         drift = max(REG * scale, least) if isinstance(self.drift, str) else float(self.drift)
-        if drift > reach:
-            raise InputError("drift", f"{drift:g}", f"at most the length of the axis, {reach:g}")
+        if drift > length:
+            raise InputError("drift", f"{drift:g}", f"at most the length of the axis, {length:g}")
+        if self.calibration is not None and self.reach is not None:
+            check_reach(float(self.reach), self.calibration, length)
         signal = np.ones(parts.shape[1]) if self.signal is None else as_signal(self.signal, parts.shape[1])
         names = part_names(self.references, parts.shape[1])
         warn_of_dependent(parts, names)
@@ -235,7 +243,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if values.shape[1] != self.n_features_in_:
             allowed = f"{self.n_features_in_} places, as the references have"
             raise InputError("X", f"{values.shape[1]} places", allowed)
-        check_same_columns(X, self.references)
+        check_same_columns(X, self._columns)
         if not np.isfinite(values).all():
             raise InputError("X", "NaN or infinite entries", "finite numbers: fill in or cut out missing places")
         below = values < 0
@@ -313,11 +321,10 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         >>> found.shares.shape, bool((found.lower <= found.shares).all())
         ((3, 2), True)
         """
-        if isinstance(level, bool) or not 0 < level < 1:
-            raise InputError("level", repr(level), "a number between 0 and 1")
+        level = as_level(level)
         rows, _ = self._rows(X)
         prices, (count, size) = self._prices(rows), rows.shape
-        rank, quantile = len(self.names_), float(norm.ppf((1 + float(level)) / 2))
+        rank, quantile = len(self.names_), float(norm.ppf((1 + level) / 2))
         by_part = {name: np.empty((count, rank)) for name in ("shares", "lower", "upper", "displacement")}
         model = np.empty((count, size))
         by_sample = {name: np.empty(count) for name in ("calibration", "gap")}
@@ -329,7 +336,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             by_part["shares"][which] = self._proportions(found.shares)
             by_part["lower"][which] = np.clip(centres - quantile * errors, 0, by_part["shares"][which])
             by_part["upper"][which] = np.clip(centres + quantile * errors, by_part["shares"][which], 1)
-            centre = self.positions_ @ (parts / parts.sum(axis=0)) - self.positions_ @ self.references_
+            centre = centres_of_mass(self.positions_, parts) - centres_of_mass(self.positions_, self.references_)
             by_part["displacement"][which] = centre + mean_displacements(self._solver, found)
             all_moved[which] = moved_parts(self._solver, own, found)
             model[which] = found.shares @ self.references_.T
@@ -338,7 +345,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return Unmixing(
             names=list(self.names_),
             positions=self.positions_,
-            level=float(level),
+            level=level,
             unexplained=missing.sum(axis=1),
             goodness=1 - (missing**2).sum(axis=1) / (rows**2).sum(axis=1),
             mixtures=rows,
@@ -370,5 +377,6 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
         tags.requires_fit = True
         return tags

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 
 from gwntf.core import DependentPartsWarning, FloatArray, InputError
 from gwntf.data import as_real_array
@@ -19,7 +19,7 @@ _DEPENDENT = 1e-6
 
 def as_matrix(values: Any, name: str) -> FloatArray:
     """Return values as a float64 matrix; sparse ones are made dense."""
-    given = csr_array(values).toarray() if issparse(values) else values
+    given: Any = values.toarray() if issparse(values) else values
     matrix = as_real_array(given, name)
     if matrix.ndim != 2 or not matrix.size:
         raise InputError(name, f"shape {matrix.shape}", "one row per spectrum: a matrix with at least one entry")
@@ -113,14 +113,35 @@ def as_signal(signal: Any, count: int) -> FloatArray:
     return found
 
 
-def check_same_columns(X: Any, references: Any) -> None:
-    """Check that two data frames have the same positions."""
-    own, theirs = column_numbers(X), column_numbers(references)
-    if own is None or theirs is None or np.array_equal(own, theirs):
+def as_level(level: Any) -> float:
+    """Check a confidence level."""
+    if isinstance(level, bool) or not isinstance(level, int | float | np.floating) or not 0 < level < 1:
+        raise InputError("level", repr(level), "a number between 0 and 1")
+    return float(level)
+
+
+def from_columns(positions: Any, cost: AxisCost | None, references: Any) -> bool:
+    """Whether the positions are the column names of the references."""
+    given = not isinstance(positions, str) or (cost is not None and not cost.named)
+    return not given and column_numbers(references) is not None
+
+
+def check_same_columns(X: Any, positions: FloatArray | None) -> None:
+    """Check that the column names of X, if they are numbers, are those of the references."""
+    own = column_numbers(X)
+    if own is None or positions is None or np.array_equal(own, positions):
         return
-    place = int(np.flatnonzero(own != theirs)[0])
+    place = int(np.flatnonzero(own != positions)[0])
     given = f"the position {own[place]:g} in column {place}"
-    raise InputError("X", given, f"{theirs[place]:g}, as in the references: interpolate to the same positions")
+    raise InputError("X", given, f"{positions[place]:g}, as in the references: interpolate to the same positions")
+
+
+def check_reach(reach: float, kind: str, length: float) -> None:
+    """Check the largest displacement of the calibration."""
+    most = length / 2 if kind == "shift" else 0.5
+    if reach > most:
+        meaning = "half the length of the axis" if kind == "shift" else "a stretch by half"
+        raise InputError("reach", f"{reach:g}", f"at most {most:g}, {meaning}")
 
 
 def warn_of_dependent(parts: FloatArray, names: Sequence[str]) -> None:

@@ -28,8 +28,7 @@ class Unmixing:
     goodness : (n,) array
         1 - |missing|^2 / |mixture|^2 of each sample, the explained fraction of the sum of squares.
     displacement : (n, R) array
-        Mean distance by which each part has moved in each sample, in units of the axis: transport, and calibration by a
-        shift.
+        Mean distance by which each part has moved in each sample, in units of the axis, by calibration and transport.
     calibration : (n,) array
         Shift (in units of the axis) or stretch (as a fraction) of the whole sample; zero without calibration.
     mixtures : (n, I) array
