@@ -94,10 +94,10 @@ def test_shares_depend_neither_on_units_nor_on_the_direction_of_the_axis():
     other = Unmixer(1e5 * data.references, positions=7 - 0.001 * data.positions).fit()
     np.testing.assert_allclose(other.transform(1e-3 * data.spectra), found, atol=1e-4)
     turned = Unmixer(data.references[:, ::-1], positions=data.positions[::-1]).fit()
-    np.testing.assert_allclose(turned.transform(data.spectra[:, ::-1]), found, rtol=1e-12)
+    np.testing.assert_allclose(turned.transform(data.spectra[:, ::-1]), found, rtol=1e-8, atol=1e-12)
     there, back = (m.unmix(x) for m, x in ((unmixer(data), data.spectra), (turned, data.spectra[:, ::-1])))
     for name in ("positions", "lower", "upper", "displacement", "moved_parts", "missing", "model"):
-        np.testing.assert_allclose(getattr(there, name), getattr(back, name), rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(getattr(there, name), getattr(back, name), rtol=1e-7, atol=1e-10)
 
 
 def test_samples_do_not_influence_each_other():

@@ -23,11 +23,13 @@ from gwntf.estimators.unmixer_input import (
     as_signal,
     check_reach,
     check_same_columns,
+    divided_by_sums,
     from_columns,
     increasing,
     part_names,
     place_positions,
     warn_of_dependent,
+    warn_of_gaps,
 )
 from gwntf.geometry import AxisCost
 from gwntf.unmixing import (
@@ -218,7 +220,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Fit the free parts, given the references, and append them."""
         if X is None:
             raise InputError("X", "None", f"mixtures in which to find the {self.n_free} free parts")
-        rows, _ = self._rows(X)
+        rows = self._rows(X)
         price = float(np.median(self._prices(rows)))
         model = GWNTF(
             len(self.names_) + self.n_free,
@@ -236,8 +238,8 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     # --- samples -------------------------------------------------------------------------------------------------
 
-    def _rows(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the samples divided by their sums, along increasing positions, and the sums."""
+    def _rows(self, X: Any) -> FloatArray:
+        """Return the samples divided by their sums, along increasing positions."""
         check_is_fitted(self, "positions_")
         values = as_matrix(X, "X")
         if values.shape[1] != self.n_features_in_:
@@ -252,12 +254,11 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         elif below.any():
             given = f"{int(below.sum())} negative entries of {below.size}, the lowest {values.min():.3g}"
             raise InputError("X", given, "nonnegative numbers: subtract the baseline, or set negative='clip'")
-        sums = values.sum(axis=1)
-        empty = np.flatnonzero(sums == 0)
+        empty = np.flatnonzero(~values.any(axis=1))
         if empty.size:
             raise InputError("X", f"only zeros in sample {empty[0]}", "a positive sum of every sample")
-        rows = values / sums[:, None]
-        return np.ascontiguousarray(rows[:, ::-1] if self._backwards else rows), sums
+        rows = divided_by_sums(values)
+        return np.ascontiguousarray(rows[:, ::-1] if self._backwards else rows)
 
     def _prices(self, rows: FloatArray) -> FloatArray:
         if isinstance(self.reg_m, str):
@@ -290,11 +291,13 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         array or DataFrame of shape (n_samples, n_parts)
             A data frame if X is one.
         """
-        rows, _ = self._rows(X)
+        rows = self._rows(X)
         prices, shares = self._prices(rows), np.empty((len(rows), len(self.names_)))
+        gaps = np.empty(len(rows))
         for which, parts, _ in self._groups(rows):
             found = self._solver.solve(rows[which], parts, prices[which])
-            shares[which] = self._proportions(found.shares)
+            shares[which], gaps[which] = self._proportions(found.shares), found.gap
+        warn_of_gaps(gaps, self.tol)
         return as_frame(shares, X, np.array(self.names_, object), self)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -322,7 +325,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ((3, 2), True)
         """
         level = as_level(level)
-        rows, _ = self._rows(X)
+        rows = self._rows(X)
         prices, (count, size) = self._prices(rows), rows.shape
         rank, quantile = len(self.names_), float(norm.ppf((1 + level) / 2))
         by_part = {name: np.empty((count, rank)) for name in ("shares", "lower", "upper", "displacement")}
@@ -341,6 +344,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             all_moved[which] = moved_parts(self._solver, own, found)
             model[which] = found.shares @ self.references_.T
             by_sample["calibration"][which], by_sample["gap"][which] = amount, found.gap
+        warn_of_gaps(by_sample["gap"], self.tol)
         missing = np.maximum(rows - all_moved.sum(axis=1), 0.0)
         return Unmixing(
             names=list(self.names_),

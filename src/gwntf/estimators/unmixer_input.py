@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.exceptions import ConvergenceWarning
 
 from gwntf.core import DependentPartsWarning, FloatArray, InputError
 from gwntf.data import as_real_array
@@ -19,7 +20,7 @@ _DEPENDENT = 1e-6
 
 def as_matrix(values: Any, name: str) -> FloatArray:
     """Return values as a float64 matrix; sparse ones are made dense."""
-    given: Any = values.toarray() if issparse(values) else values
+    given = cast(Any, values).toarray() if issparse(values) else values
     matrix = as_real_array(given, name)
     if matrix.ndim != 2 or not matrix.size:
         raise InputError(name, f"shape {matrix.shape}", "one row per spectrum: a matrix with at least one entry")
@@ -40,7 +41,14 @@ def as_parts(references: Any) -> FloatArray:
     wrong = np.flatnonzero(~parts.any(axis=1))
     if wrong.size:
         raise InputError("references", f"only zeros in {names[wrong[0]]!r}", "a positive sum of every reference")
-    return np.ascontiguousarray((parts / parts.sum(axis=1, keepdims=True)).T)
+    return np.ascontiguousarray(divided_by_sums(parts).T)
+
+
+def divided_by_sums(rows: FloatArray) -> FloatArray:
+    """Return nonnegative rows divided by their sums, which may be larger than the largest number."""
+    scaled = rows / rows.max(axis=1, keepdims=True)
+    divided: FloatArray = scaled / scaled.sum(axis=1, keepdims=True)
+    return divided
 
 
 def part_names(references: Any, count: int) -> list[str]:
@@ -142,6 +150,17 @@ def check_reach(reach: float, kind: str, length: float) -> None:
     if reach > most:
         meaning = "half the length of the axis" if kind == "shift" else "a stretch by half"
         raise InputError("reach", f"{reach:g}", f"at most {most:g}, {meaning}")
+
+
+def warn_of_gaps(gaps: FloatArray, tol: float) -> None:
+    """Warn of samples that are not known to be as near to the minimum as `tol` requests."""
+    far = ~(gaps <= tol)
+    if far.any():
+        warn(
+            f"{int(far.sum())} of {gaps.size} samples did not converge to the relative gap tol={tol:g}; the largest "
+            f"gap is {gaps[far].max():.2g}. Lower `reg_m`, or raise `drift` or `tol`.",
+            ConvergenceWarning,
+        )
 
 
 def warn_of_dependent(parts: FloatArray, names: Sequence[str]) -> None:
