@@ -24,7 +24,7 @@ def as_matrix(values: Any, name: str) -> FloatArray:
     matrix = as_real_array(given, name)
     if matrix.ndim != 2 or not matrix.size:
         raise InputError(name, f"shape {matrix.shape}", "one row per spectrum: a matrix with at least one entry")
-    return matrix.astype(np.float64)
+    return np.ascontiguousarray(matrix, np.float64)
 
 
 def as_parts(references: Any) -> FloatArray:
