@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from gwntf.core import Relaxation
 from gwntf.data import DataTensor
-from gwntf.geometry import resolve_costs
+from gwntf.geometry import AxisCost, resolve_costs
 from gwntf.losses import Loss, Plain, transport_loss
 from gwntf.solver import Problem, Stopping, solve_each
 from gwntf.transport import TransportLimits
@@ -64,7 +64,8 @@ def random_problem(
     modes = range(len(shape)) if modes is None else modes
     names = ["cosine", *["grid"] * (len(shape) - 1)]
     specs = [names[mode] if mode in modes else None for mode in range(len(shape))]
-    options = LossOptions(resolve_costs(specs, data), Relaxation(reg, alpha, beta))
+    costs = tuple(c.to_matrix() if isinstance(c, AxisCost) else c for c in resolve_costs(specs, data))
+    options = LossOptions(costs, Relaxation(reg, alpha, beta))
     ready = csr_array(random_graph(shape[0], rng)) if graph else None
     problem = SmallProblem(data, options.build(), ready, graph_reg if graph else 0.0, options=options)
     return problem, [rng.random((size, rank)) + 0.1 for size in shape]

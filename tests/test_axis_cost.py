@@ -24,7 +24,7 @@ from gwntf import (
     load,
     wasserstein_distance,
 )
-from gwntf.backends import UnevenForm, get_backend
+from gwntf.backends import ExponentialForm, UnevenForm, get_backend
 from gwntf.backends.numpy_backend import NumpyBackend
 from gwntf.core import Relaxation
 from gwntf.geometry import (
@@ -163,6 +163,8 @@ def test_unequal_steps_are_a_recursion_in_compiled_code_and_separable_with_other
     backend = get_backend("cpu")
     cost = AxisCost(PPM, 0.5)
     assert isinstance(build_kernel(cost, 0.1, backend, "float32").form(), UnevenForm)
+    even = AxisCost(np.linspace(0.5, 9.5, 3001), 0.05)
+    assert isinstance(build_kernel(even, 0.01, backend, "float32").form(), ExponentialForm)
     joint = SeparableCost([cost, AxisCost([0, 1, 2, 3], 3), AxisCost([0.0], 1.0)])
     assert joint.size == 48
     np.testing.assert_allclose(
@@ -335,6 +337,7 @@ def test_column_names_that_are_no_positions_raise_errors(rng):
         (([0, 1], True), "scale: got True"),
         (([0, 1], 1.5), "scale: got 1.5; expected at most the range of the positions, 1"),
         (([0, 1], 2.5, 1, 4), "scale: got 2.5; expected at most half the period, 2"),
+        (([0, 1], 1e-10), "scale: got 1e-10; expected at least 1e-09"),
         (([0, 1], 1, 3), "power: got 3; expected 1 or 2"),
         (([0, 1], 1, True), "power: got True"),
         (([0, 1], 1, "1"), "power: got '1'"),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
 from gwntf.core import DependentPartsWarning, FloatArray, InputError
@@ -20,7 +19,7 @@ _DEPENDENT = 1e-6
 
 def as_matrix(values: Any, name: str) -> FloatArray:
     """Return values as a float64 matrix; sparse ones are made dense."""
-    given = cast(Any, values).toarray() if issparse(values) else values
+    given = values.toarray() if hasattr(values, "toarray") else values
     matrix = as_real_array(given, name)
     if matrix.ndim != 2 or not matrix.size:
         raise InputError(name, f"shape {matrix.shape}", "one row per spectrum: a matrix with at least one entry")

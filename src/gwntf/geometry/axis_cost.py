@@ -19,6 +19,9 @@ COLUMNS = "columns"
 _ROUNDING = 1e-9
 """Relative excess of a scale over the axis, or of the axis over the period, that is considered rounding."""
 
+_MOST = 1e9
+"""Largest range of the positions in units of the scale, where differences of positions are accurate."""
+
 _SHOWN = 6
 
 
@@ -38,7 +41,7 @@ class AxisCost:
         Distance with a cost of one, in the units of the positions: how far a feature may move. At most the range of
         the positions or, with a period, half the period.
     power : {1, 2}, default=1
-        1 is the distance, 2 its square, with which short moves are nearly free.
+        1 is the distance, 2 its square, with which short moves are nearly free. 2 takes longer on long axes.
     period : float, optional
         Circumference of a circle on which the places are, such as 24 for hours or 360 for degrees; the distance is then
         the shorter way around. By default the axis is a line.
@@ -143,6 +146,8 @@ class AxisCost:
         if len(positions) > 1 and self.scale > longest * (1 + _ROUNDING):
             what = "the range of the positions" if self.period is None else "half the period"
             raise InputError("scale", repr(self.scale), f"at most {what}, {longest:g}: the distance with a cost of one")
+        if self.scale < reach / _MOST:
+            raise InputError("scale", repr(self.scale), f"at least {reach / _MOST:g}, a part in {_MOST:g} of the axis")
 
     def _rest(self) -> dict[str, Any]:
         return {"scale": self.scale, "power": self.power, "period": self.period}
@@ -176,7 +181,7 @@ class AxisCost:
 def _as_positions(values: Any, name: str) -> FloatArray:
     """Return strictly increasing positions as an immutable float64 array."""
     allowed = "a vector of at least one finite number, strictly increasing"
-    positions = as_real_array(values, name, f"{allowed}, or {COLUMNS!r}").astype(np.float64)
+    positions = as_real_array(values, name, f"{allowed}, or {COLUMNS!r}").astype(np.float64) + 0.0  # no -0.0
     if positions.ndim != 1:
         raise InputError(name, f"{positions.ndim} dimension(s)", allowed)
     if not positions.size:

@@ -17,7 +17,7 @@ from gwntf.geometry.kernels import DenseKernel, Kernel, lifting_shift
 from gwntf.geometry.scans import Arithmetic, Logarithms, Numbers, Scan
 
 _EVEN = 1e-12
-"""Largest difference between equal steps, as a fraction of the length of the line or of one if that is larger."""
+"""Largest distance of equally spaced points from their exact places, as a fraction of the line, or of one if longer."""
 
 
 class LineKernel(Kernel):
@@ -49,8 +49,10 @@ class LineKernel(Kernel):
     def _form(self) -> KernelForm | None:
         kind, scale = self._dtype.type, math.exp(self._log_scale + self.shift)
         normal = float(self._steps.max()) < -math.log(float(np.finfo(self._dtype).smallest_normal))
-        if normal and float(np.ptp(self._steps)) <= _EVEN * max(1.0, float(self._places[-1])):
-            return ExponentialForm(self.size, kind(scale), kind(np.exp(-self._steps.mean())))
+        length = float(self._places[-1])
+        even = np.abs(self._places - np.linspace(0, length, self.size)).max() <= _EVEN * max(1.0, length)
+        if normal and even:
+            return ExponentialForm(self.size, kind(scale), kind(math.exp(-length / (self.size - 1))))
         if self._backend.uneven_lines:
             return self.uneven_form()
         return self.dense_form() if self._short else None

@@ -227,7 +227,7 @@ def solve_rows(
         right, base = row_system(backend, kept, **options)
         step = right / base
     else:
-        step = solution(system)
+        step = backend.asarray(solution(system))
     return kept._replace(step=step), Sums(products=products_with(backend.xp, kept.past, step))
 
 
