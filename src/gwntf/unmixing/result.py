@@ -41,6 +41,15 @@ class Unmixing:
         What no part explains; with the sum of the moved parts it is the mixture.
     gap : (n,) array
         Bound of the relative distance of the objective from its minimum.
+
+    Examples
+    --------
+    >>> from gwntf import Unmixer
+    >>> from gwntf.datasets import load_example_spectra
+    >>> example = load_example_spectra()
+    >>> found = Unmixer(example.references, positions=example.ppm).fit().unmix(example.mixtures)
+    >>> bool(abs(found.moved_parts.sum(axis=1) + found.missing - found.mixtures).max() < 1e-12)
+    True
     """
 
     names: list[str]
