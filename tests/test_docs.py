@@ -248,7 +248,7 @@ def test_model_selection_page_shows_the_committed_curves():
     assert {miss for misses in content["misses"].values() for miss in misses} <= {0, 1}
 
 
-@pytest.mark.parametrize("name", ["getting_started", "choosing", "data_kinds"])
+@pytest.mark.parametrize("name", ["getting_started", "choosing", "data_kinds", "known_parts"])
 def test_code_of_the_page_runs(name):
     mpl.use("Agg")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / f"{name}.md").read_text(), re.DOTALL)
