@@ -259,6 +259,18 @@ def test_code_of_the_page_runs(name):
     plt.close("all")
 
 
+def test_errors_on_the_page_on_known_parts_are_those_of_its_code(capsys):
+    page = (ROOT / "docs" / "known_parts.md").read_text()
+    names: dict[str, object] = {}
+    shown, found = [], []
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:2]:
+        exec(compile(block, "known_parts", "exec"), names)  # noqa: S102
+        shown += re.findall(r"# (0\.\d+)$", block, re.MULTILINE)
+        found += re.findall(r"^0\.\d+", capsys.readouterr().out, re.MULTILINE)
+    assert len(shown) == 3
+    assert [f"{float(text):.3f}" for text in found] == shown
+
+
 def test_examples_of_the_gallery_are_headed_and_need_no_download():
     scripts = sorted((ROOT / "docs" / "gallery").glob("plot_*.py"))
     assert len(scripts) >= 10
