@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import warnings
 
@@ -17,6 +18,7 @@ from gwntf import AxisCost, InputError, Unmixer
 from gwntf.core import DependentPartsWarning
 from gwntf.datasets import make_drifting_spectra
 from gwntf.unmixing import LineSolver
+from tests.test_surface import default_of, described
 
 DATA = make_drifting_spectra(6, 3, 64, drift="shift", amount=0.01, counts=3000, random_state=3)
 H, X, S = DATA.references, DATA.spectra, 2.0 + 0.1 * DATA.positions
@@ -40,6 +42,15 @@ def test_a_clone_has_the_parameters_and_gives_the_same():
     assert not hasattr(copy, "positions_")
     np.testing.assert_array_equal(copy.fit().transform(X), model.transform(X))
     assert copy.set_params(drift=0.2).fit().drift_ == 0.2
+
+
+def test_the_docstring_lists_the_parameters_in_order_with_their_defaults():
+    entries, own = described(Unmixer), inspect.signature(Unmixer).parameters
+    assert list(entries) == list(own)
+    for name, (kind, text) in entries.items():
+        assert text.endswith("."), name
+        if name != "references":
+            assert default_of(kind) == own[name].default, name
 
 
 def test_a_pipeline_fits_and_transforms():
