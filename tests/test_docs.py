@@ -248,7 +248,7 @@ def test_model_selection_page_shows_the_committed_curves():
     assert {miss for misses in content["misses"].values() for miss in misses} <= {0, 1}
 
 
-@pytest.mark.parametrize("name", ["getting_started", "choosing", "data_kinds"])
+@pytest.mark.parametrize("name", ["getting_started", "choosing", "data_kinds", "known_parts"])
 def test_code_of_the_page_runs(name):
     mpl.use("Agg")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / f"{name}.md").read_text(), re.DOTALL)
@@ -257,6 +257,18 @@ def test_code_of_the_page_runs(name):
     for block in blocks:
         exec(compile(block, name, "exec"), names)  # noqa: S102
     plt.close("all")
+
+
+def test_errors_on_the_page_on_known_parts_are_those_of_its_code(capsys):
+    page = (ROOT / "docs" / "known_parts.md").read_text()
+    names: dict[str, object] = {}
+    shown, found = [], []
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:2]:
+        exec(compile(block, "known_parts", "exec"), names)  # noqa: S102
+        shown += re.findall(r"# (0\.\d+)$", block, re.MULTILINE)
+        found += re.findall(r"^0\.\d+", capsys.readouterr().out, re.MULTILINE)
+    assert len(shown) == 3
+    assert [f"{float(text):.3f}" for text in found] == shown
 
 
 def test_examples_of_the_gallery_are_headed_and_need_no_download():

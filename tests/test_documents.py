@@ -120,7 +120,8 @@ def nested_parameters():
     """Return what `set_params` takes, of all estimators together, and in a pipeline made by `make_pipeline`."""
     found = set()
     for cls in ESTIMATORS:
-        own = set(cls().get_params())
+        required = [entry.name for entry in signature(cls) if entry.default is entry.empty]
+        own = set(cls(**dict.fromkeys(required)).get_params())
         if "transport" in own:
             own |= {f"transport__{name}" for name in gwntf.TransportOptions().get_params()}
         found |= own | {f"{cls.__name__.lower()}__{name}" for name in own}

@@ -134,8 +134,9 @@ def test_the_docstring_lists_the_parameters_in_order_with_their_defaults(cls):
 OWN = {
     SWIFT: {"costs", "sample_norm", "init"},
     NCP: {"init"},
-    NMF: {"init"},
-    SDNMF: {"sample_shape"},
+    NMF: {"init", "parts"},
+    GNMF: {"parts"},
+    SDNMF: {"sample_shape", "parts"},
     MiniBatchGWNTF: {"costs", "init", "max_iter", "tol", "callbacks", "random_state"},
     TensorClustering: {"n_components", "graph", "graph_reg", "costs", "max_iter", "engine", "random_state"},
 }

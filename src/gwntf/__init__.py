@@ -41,6 +41,7 @@ from gwntf.estimators import (
 from gwntf.geometry import AxisCost, KNNGraph, SeparableCost
 from gwntf.readers import read_data
 from gwntf.solver import Checkpoint, Iteration, ProgressBar
+from gwntf.unmixing import Unmixing
 
 __all__ = [
     "GNCP",
@@ -68,6 +69,7 @@ __all__ = [
     "TensorClustering",
     "TransportOptions",
     "Unmixer",
+    "Unmixing",
     "__version__",
     "entropic_wasserstein_distance",
     "fit_many",

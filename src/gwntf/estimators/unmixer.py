@@ -17,14 +17,19 @@ from gwntf.estimators.sklearn_compat import Interval, StrOptions, as_frame, unwe
 from gwntf.estimators.tensor import GWNTF
 from gwntf.estimators.unmixer_input import (
     as_axis_cost,
+    as_level,
     as_matrix,
     as_parts,
     as_signal,
+    check_reach,
     check_same_columns,
+    divided_by_sums,
+    from_columns,
     increasing,
     part_names,
     place_positions,
     warn_of_dependent,
+    warn_of_gaps,
 )
 from gwntf.geometry import AxisCost
 from gwntf.unmixing import (
@@ -33,6 +38,7 @@ from gwntf.unmixing import (
     Calibration,
     LineSolver,
     Unmixing,
+    centres_of_mass,
     effective_counts,
     extent,
     mean_displacements,
@@ -77,7 +83,8 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         on a logarithmic axis, or in proportion to their positions. Use it if an instrument drifts as a whole. It is
         kept for samples that it explains much better.
     reach : float, optional
-        Largest shift, in units of the axis, or largest stretch; by default 0.06 times the scale.
+        Largest shift, in units of the axis, or largest stretch, as a fraction; by default what moves a place by 0.06
+        times the scale at most.
     signal : array-like of shape (n_parts,), optional
         Signal of one unit of each part, such as its number of protons, by which shares are divided.
     n_free : int, default=0
@@ -116,7 +123,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "references": ["array-like"],
+        "references": ["array-like", "sparse matrix"],
         "positions": [StrOptions({"auto"}), "array-like"],
         "costs": [StrOptions({"auto"}), AxisCost, tuple, list],
         "drift": [StrOptions({"auto"}), POSITIVE],
@@ -178,6 +185,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         parts = as_parts(self.references)
         cost = as_axis_cost(self.costs)
         positions = place_positions(self.positions, cost, self.references, len(parts))
+        self._columns = positions if from_columns(self.positions, cost, self.references) else None
         backwards = len(positions) > 1 and positions[0] > positions[-1]
         if backwards:
             positions, parts = positions[::-1], parts[::-1]
@@ -185,13 +193,15 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if len(positions) < 3:
             raise InputError("references", f"{len(positions)} place(s)", "at least three places")
         scale = extent(positions, parts) if cost is None else cost.scale
-        reach = float(positions[-1] - positions[0])
-        if not scale > 0:
+        length = float(positions[-1] - positions[0])
+        if cost is None and np.count_nonzero(parts.any(axis=1)) < 2:
             raise InputError("references", "parts that are all at one place", "parts that differ along the axis")
         least = LineSolver.shortest(positions)
         drift = max(REG * scale, least) if isinstance(self.drift, str) else float(self.drift)
-        if drift > reach:
-            raise InputError("drift", f"{drift:g}", f"at most the length of the axis, {reach:g}")
+        if drift > length:
+            raise InputError("drift", f"{drift:g}", f"at most the length of the axis, {length:g}")
+        if self.calibration is not None and self.reach is not None:
+            check_reach(float(self.reach), self.calibration, length)
         signal = np.ones(parts.shape[1]) if self.signal is None else as_signal(self.signal, parts.shape[1])
         names = part_names(self.references, parts.shape[1])
         warn_of_dependent(parts, names)
@@ -210,7 +220,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Fit the free parts, given the references, and append them."""
         if X is None:
             raise InputError("X", "None", f"mixtures in which to find the {self.n_free} free parts")
-        rows, _ = self._rows(X)
+        rows = self._rows(X)
         price = float(np.median(self._prices(rows)))
         model = GWNTF(
             len(self.names_) + self.n_free,
@@ -228,14 +238,14 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     # --- samples -------------------------------------------------------------------------------------------------
 
-    def _rows(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the samples divided by their sums, along increasing positions, and the sums."""
+    def _rows(self, X: Any) -> FloatArray:
+        """Return the samples divided by their sums, along increasing positions."""
         check_is_fitted(self, "positions_")
         values = as_matrix(X, "X")
         if values.shape[1] != self.n_features_in_:
             allowed = f"{self.n_features_in_} places, as the references have"
             raise InputError("X", f"{values.shape[1]} places", allowed)
-        check_same_columns(X, self.references)
+        check_same_columns(X, self._columns)
         if not np.isfinite(values).all():
             raise InputError("X", "NaN or infinite entries", "finite numbers: fill in or cut out missing places")
         below = values < 0
@@ -244,12 +254,11 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         elif below.any():
             given = f"{int(below.sum())} negative entries of {below.size}, the lowest {values.min():.3g}"
             raise InputError("X", given, "nonnegative numbers: subtract the baseline, or set negative='clip'")
-        sums = values.sum(axis=1)
-        empty = np.flatnonzero(sums == 0)
+        empty = np.flatnonzero(~values.any(axis=1))
         if empty.size:
             raise InputError("X", f"only zeros in sample {empty[0]}", "a positive sum of every sample")
-        rows = values / sums[:, None]
-        return np.ascontiguousarray(rows[:, ::-1] if self._backwards else rows), sums
+        rows = divided_by_sums(values)
+        return np.ascontiguousarray(rows[:, ::-1] if self._backwards else rows)
 
     def _prices(self, rows: FloatArray) -> FloatArray:
         if isinstance(self.reg_m, str):
@@ -282,11 +291,13 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         array or DataFrame of shape (n_samples, n_parts)
             A data frame if X is one.
         """
-        rows, _ = self._rows(X)
+        rows = self._rows(X)
         prices, shares = self._prices(rows), np.empty((len(rows), len(self.names_)))
+        gaps = np.empty(len(rows))
         for which, parts, _ in self._groups(rows):
             found = self._solver.solve(rows[which], parts, prices[which])
-            shares[which] = self._proportions(found.shares)
+            shares[which], gaps[which] = self._proportions(found.shares), found.gap
+        warn_of_gaps(gaps, self.tol)
         return as_frame(shares, X, np.array(self.names_, object), self)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -313,11 +324,10 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         >>> found.shares.shape, bool((found.lower <= found.shares).all())
         ((3, 2), True)
         """
-        if isinstance(level, bool) or not 0 < level < 1:
-            raise InputError("level", repr(level), "a number between 0 and 1")
-        rows, _ = self._rows(X)
+        level = as_level(level)
+        rows = self._rows(X)
         prices, (count, size) = self._prices(rows), rows.shape
-        rank, quantile = len(self.names_), float(norm.ppf((1 + float(level)) / 2))
+        rank, quantile = len(self.names_), float(norm.ppf((1 + level) / 2))
         by_part = {name: np.empty((count, rank)) for name in ("shares", "lower", "upper", "displacement")}
         model = np.empty((count, size))
         by_sample = {name: np.empty(count) for name in ("calibration", "gap")}
@@ -329,16 +339,17 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             by_part["shares"][which] = self._proportions(found.shares)
             by_part["lower"][which] = np.clip(centres - quantile * errors, 0, by_part["shares"][which])
             by_part["upper"][which] = np.clip(centres + quantile * errors, by_part["shares"][which], 1)
-            centre = self.positions_ @ (parts / parts.sum(axis=0)) - self.positions_ @ self.references_
+            centre = centres_of_mass(self.positions_, parts) - centres_of_mass(self.positions_, self.references_)
             by_part["displacement"][which] = centre + mean_displacements(self._solver, found)
             all_moved[which] = moved_parts(self._solver, own, found)
             model[which] = found.shares @ self.references_.T
             by_sample["calibration"][which], by_sample["gap"][which] = amount, found.gap
+        warn_of_gaps(by_sample["gap"], self.tol)
         missing = np.maximum(rows - all_moved.sum(axis=1), 0.0)
         return Unmixing(
             names=list(self.names_),
             positions=self.positions_,
-            level=float(level),
+            level=level,
             unexplained=missing.sum(axis=1),
             goodness=1 - (missing**2).sum(axis=1) / (rows**2).sum(axis=1),
             mixtures=rows,
@@ -370,5 +381,6 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
         tags.requires_fit = True
         return tags

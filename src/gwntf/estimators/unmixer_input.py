@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from gwntf.core import DependentPartsWarning, FloatArray, InputError
 from gwntf.data import as_real_array
@@ -22,7 +23,7 @@ def as_matrix(values: Any, name: str) -> FloatArray:
     matrix = as_real_array(given, name)
     if matrix.ndim != 2 or not matrix.size:
         raise InputError(name, f"shape {matrix.shape}", "one row per spectrum: a matrix with at least one entry")
-    return matrix.astype(np.float64)
+    return np.ascontiguousarray(matrix, np.float64)
 
 
 def as_parts(references: Any) -> FloatArray:
@@ -39,7 +40,14 @@ def as_parts(references: Any) -> FloatArray:
     wrong = np.flatnonzero(~parts.any(axis=1))
     if wrong.size:
         raise InputError("references", f"only zeros in {names[wrong[0]]!r}", "a positive sum of every reference")
-    return np.ascontiguousarray((parts / parts.sum(axis=1, keepdims=True)).T)
+    return np.ascontiguousarray(divided_by_sums(parts).T)
+
+
+def divided_by_sums(rows: FloatArray) -> FloatArray:
+    """Return nonnegative rows divided by their sums, which may be larger than the largest number."""
+    scaled = rows / rows.max(axis=1, keepdims=True)
+    divided: FloatArray = scaled / scaled.sum(axis=1, keepdims=True)
+    return divided
 
 
 def part_names(references: Any, count: int) -> list[str]:
@@ -112,14 +120,46 @@ def as_signal(signal: Any, count: int) -> FloatArray:
     return found
 
 
-def check_same_columns(X: Any, references: Any) -> None:
-    """Check that two data frames have the same positions."""
-    own, theirs = column_numbers(X), column_numbers(references)
-    if own is None or theirs is None or np.array_equal(own, theirs):
+def as_level(level: Any) -> float:
+    """Check a confidence level."""
+    if isinstance(level, bool) or not isinstance(level, int | float | np.floating) or not 0 < level < 1:
+        raise InputError("level", repr(level), "a number between 0 and 1")
+    return float(level)
+
+
+def from_columns(positions: Any, cost: AxisCost | None, references: Any) -> bool:
+    """Whether the positions are the column names of the references."""
+    given = not isinstance(positions, str) or (cost is not None and not cost.named)
+    return not given and column_numbers(references) is not None
+
+
+def check_same_columns(X: Any, positions: FloatArray | None) -> None:
+    """Check that the column names of X, if they are numbers, are those of the references."""
+    own = column_numbers(X)
+    if own is None or positions is None or np.array_equal(own, positions):
         return
-    place = int(np.flatnonzero(own != theirs)[0])
+    place = int(np.flatnonzero(own != positions)[0])
     given = f"the position {own[place]:g} in column {place}"
-    raise InputError("X", given, f"{theirs[place]:g}, as in the references: interpolate to the same positions")
+    raise InputError("X", given, f"{positions[place]:g}, as in the references: interpolate to the same positions")
+
+
+def check_reach(reach: float, kind: str, length: float) -> None:
+    """Check the largest displacement of the calibration."""
+    most = length / 2 if kind == "shift" else 0.5
+    if reach > most:
+        meaning = "half the length of the axis" if kind == "shift" else "a stretch by half"
+        raise InputError("reach", f"{reach:g}", f"at most {most:g}, {meaning}")
+
+
+def warn_of_gaps(gaps: FloatArray, tol: float) -> None:
+    """Warn of samples that are not known to be as near to the minimum as `tol` requests."""
+    far = ~(gaps <= tol)
+    if far.any():
+        warn(
+            f"{int(far.sum())} of {gaps.size} samples did not converge to the relative gap tol={tol:g}; the largest "
+            f"gap is {gaps[far].max():.2g}. Lower `reg_m`, or raise `drift` or `tol`.",
+            ConvergenceWarning,
+        )
 
 
 def warn_of_dependent(parts: FloatArray, names: Sequence[str]) -> None:

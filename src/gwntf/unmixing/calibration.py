@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gwntf.backends import get_backend
 from gwntf.core import FloatArray
+from gwntf.unmixing.rules import cell_edges
 
 KINDS = ("shift", "stretch")
 """Forms of a displacement: all places by the same distance, or in proportion to their positions."""
@@ -96,9 +97,3 @@ def displaced(parts: FloatArray, positions: FloatArray, kind: str, amount: Any) 
     before = edges - amount if kind == "shift" else edges / (1 + amount)
     total = np.vstack([np.zeros(parts.shape[1]), np.cumsum(parts, axis=0)])
     return np.stack([np.diff(np.interp(before, edges, column)) for column in total.T], axis=1)
-
-
-def cell_edges(positions: FloatArray) -> FloatArray:
-    """Return the ends of the cells around places, in the middle between neighbours."""
-    middle = (positions[1:] + positions[:-1]) / 2
-    return np.concatenate([[2 * positions[0] - middle[0]], middle, [2 * positions[-1] - middle[-1]]])

@@ -51,6 +51,13 @@ def mean_displacements(solver: LineSolver, solution: Solution) -> FloatArray:
     return found
 
 
+def centres_of_mass(positions: FloatArray, parts: FloatArray) -> FloatArray:
+    """Return the mean position of every part, a column; NaN without mass."""
+    mass = parts.sum(axis=0)
+    centres: FloatArray = np.where(mass > 0, positions @ parts / np.where(mass > 0, mass, 1.0), math.nan)
+    return centres
+
+
 def moved_parts(solver: LineSolver, rows: FloatArray, solution: Solution) -> FloatArray:
     """Return the mass of every part where it is in the samples, (n, R, I), without what has moved too far.
 

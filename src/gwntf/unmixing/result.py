@@ -28,8 +28,7 @@ class Unmixing:
     goodness : (n,) array
         1 - |missing|^2 / |mixture|^2 of each sample, the explained fraction of the sum of squares.
     displacement : (n, R) array
-        Mean distance by which each part has moved in each sample, in units of the axis: transport, and calibration by a
-        shift.
+        Mean distance by which each part has moved in each sample, in units of the axis, by calibration and transport.
     calibration : (n,) array
         Shift (in units of the axis) or stretch (as a fraction) of the whole sample; zero without calibration.
     mixtures : (n, I) array
@@ -42,6 +41,15 @@ class Unmixing:
         What no part explains; with the sum of the moved parts it is the mixture.
     gap : (n,) array
         Bound of the relative distance of the objective from its minimum.
+
+    Examples
+    --------
+    >>> from gwntf import Unmixer
+    >>> from gwntf.datasets import load_example_spectra
+    >>> example = load_example_spectra()
+    >>> found = Unmixer(example.references, positions=example.ppm).fit().unmix(example.mixtures)
+    >>> bool(abs(found.moved_parts.sum(axis=1) + found.missing - found.mixtures).max() < 1e-12)
+    True
     """
 
     names: list[str]

@@ -23,11 +23,18 @@ _MEDIAN = 0.455
 def extent(positions: FloatArray, parts: FloatArray) -> float:
     """Return the length of the axis that has all but one percent of the mean part; parts are the columns, of sum one.
 
-    It depends neither on the samples nor on empty places at both ends of the axis.
+    The mass of a place is spread evenly over its cell. The extent depends neither on the samples nor on empty places at
+    both ends of the axis.
     """
-    total = np.cumsum(parts.mean(axis=1))
-    first, last = np.interp([_OUTSIDE, 1 - _OUTSIDE], total / total[-1], positions)
+    total = np.concatenate([[0.0], np.cumsum(parts.mean(axis=1))])
+    first, last = np.interp([_OUTSIDE, 1 - _OUTSIDE], total / total[-1], cell_edges(positions))
     return float(last - first)
+
+
+def cell_edges(positions: FloatArray) -> FloatArray:
+    """Return the ends of the cells around places, in the middle between neighbours."""
+    middle = (positions[1:] + positions[:-1]) / 2
+    return np.concatenate([[2 * positions[0] - middle[0]], middle, [2 * positions[-1] - middle[-1]]])
 
 
 def effective_counts(rows: FloatArray) -> NDArray[np.float64]:
