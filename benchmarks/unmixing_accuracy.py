@@ -40,8 +40,8 @@ AMOUNT = 0.02
 
 LEVEL = 0.9
 _POT_STEP = 60
-_CALIBRATED = {OURS: "`Unmixer`, `calibration=\"shift\"`", OURS_OTHER: "`Unmixer`, no calibration"}
-_PLAIN = {OURS: "`Unmixer`", OURS_OTHER: "`Unmixer`, `calibration=\"shift\"`"}
+_CALIBRATED = {OURS: '`Unmixer`, `calibration="shift"`', OURS_OTHER: "`Unmixer`, no calibration"}
+_PLAIN = {OURS: "`Unmixer`", OURS_OTHER: '`Unmixer`, `calibration="shift"`'}
 
 
 def isotope_right(shares: FloatArray, case: GammaCase) -> float:
@@ -121,7 +121,7 @@ def unmixing_gamma() -> Outcome:
 
 
 def unmixing_noise() -> Outcome:
-    """The same with fewer or more counts."""
+    """Find the isotope with fewer or more counts."""
     tables: dict[str, Table] = {}
     lowest, lags = [], []
     for counts in COUNTS:
@@ -159,10 +159,8 @@ def unmixing_nmr() -> Outcome:
         known = problem(case.ppm, case.references)
         found = unmix_all(known, case.mixture[None], None)
         column = f"experiment {case.experiment}"
-        _add(
-            errors, column, {name: molar_error(w[0], case.protons, case.truth_molar) for name, w in found.items()}
-        )
-    peer: list[Run] | str = run_magnetstein(cases)
+        _add(errors, column, {name: molar_error(w[0], case.protons, case.truth_molar) for name, w in found.items()})
+    peer: list[Run] | str = run_magnetstein()
     notes = [
         "Mean relative error of the molar shares; 12,449, 27,129 and 27,129 places.",
         "In experiment 3 the errors are as much luck as method: the mixture is displaced by 0.04 ppm, and a fit at the "

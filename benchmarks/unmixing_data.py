@@ -125,9 +125,7 @@ def mixtures() -> list[NMRMixture]:
     for case in load_nmr_mixtures():
         ppm, first = np.unique(case.ppm, return_index=True)
         mixture, references = case.mixture[first], case.references[:, first]
-        found.append(
-            NMRMixture(case.experiment, ppm, mixture, references, case.names, case.protons, case.truth_molar)
-        )
+        found.append(NMRMixture(case.experiment, ppm, mixture, references, case.names, case.protons, case.truth_molar))
     return found
 
 

@@ -30,8 +30,8 @@ _FLOOR = 1e-9
 _MOST_STEPS, _STEADY = 5_000, 1e-6
 """Steps of EM, and the largest change of a share, in relation to their sum, in ten of them at which it ends."""
 
-_POT = {"reg": 0.008, "reg0": 1.0, "alpha": 0.3, "numItermax": 2_000, "stopThr": 1e-4}
-"""Parameters of `ot.bregman.unmix`: the regularization of our cost, and the best weight of the prior of three."""
+_POT = {"reg": 0.008, "reg0": 1.0, "alpha": 0.7}
+"""Parameters of `ot.bregman.unmix`: the regularization of our cost, and a weight of the prior that suits these data."""
 
 
 class Problem(NamedTuple):
@@ -155,9 +155,7 @@ def methods(case: Problem, calibration: str | None) -> dict[str, Callable[[Float
         OURS_OTHER: by_name(OURS_OTHER, other.transform),
         LEAST_SQUARES: by_name(LEAST_SQUARES, lambda rows: least_squares(rows, case.references)),
         KL: by_name(KL, lambda rows: kullback_leibler(rows, case.references)),
-        LEAST_SQUARES + BLURRED: by_name(
-            LEAST_SQUARES + BLURRED, lambda rows: least_squares(soften(rows), soft)
-        ),
+        LEAST_SQUARES + BLURRED: by_name(LEAST_SQUARES + BLURRED, lambda rows: least_squares(soften(rows), soft)),
         KL + BLURRED: by_name(KL + BLURRED, lambda rows: kullback_leibler(soften(rows), soft)),
         "grids": both_grids,
     }

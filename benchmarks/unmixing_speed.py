@@ -89,7 +89,7 @@ def unmixing_speed_nmr() -> Outcome:
         turns=5,
     )
     ours = [timing.median for timing in raced.values()]
-    peer = run_magnetstein(cases)
+    peer = run_magnetstein()
     notes = ["Fitting the references is not counted for either program; 12,449, 27,129 and 27,129 places."]
     claims = [Claim("seconds a mixture, largest", max(ours), None, at_least=False)]
     if isinstance(peer, str):

@@ -1,8 +1,8 @@
 """Draw the pictures of pages from code in the repository.
 
 Runs the Python blocks of ``docs/plots.md`` in order and saves what each has drawn as the picture that follows it, so
-that code and picture cannot part; and an example of the gallery, whose first picture the README shows. ``make figures``
-runs it.
+that code and picture cannot part; an example of the gallery, whose first picture other pages show; and the first picture
+of the README. ``make figures`` runs it.
 """
 
 from __future__ import annotations
@@ -52,3 +52,4 @@ def draw_example(script: Path, target: Path) -> None:
 if __name__ == "__main__":
     draw_page(PAGE, DOCS)
     draw_example(EXAMPLE, DOCS / "images" / "shifted_spectra.png")
+    runpy.run_path(str(DOCS / "unmixing_picture.py"), run_name="__main__")
