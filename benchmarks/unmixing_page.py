@@ -90,7 +90,10 @@ def _draw_gains(axes: Any, table: Table) -> None:
     labels = [column.replace(" to ", "\nto ") for column in next(iter(table.values()))]
     axes.set_xticks(range(len(labels)), labels, fontsize=8)
     axes.set(
-        ylim=(_LOWEST, 103), xlabel="gain of the detector", ylabel="right isotope, %", title="measured gamma spectra"
+        ylim=(_LOWEST, 103),
+        xlabel="gain (energy per channel)",
+        ylabel="right isotope, %",
+        title="measured gamma spectra",
     )
     axes.grid(axis="y", color="#E5E5E5")
     axes.spines[["top", "right"]].set_visible(False)
