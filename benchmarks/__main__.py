@@ -23,6 +23,8 @@ from benchmarks import (
     scores,
     short_modes,
     sparse_counts,
+    unmixing_accuracy,
+    unmixing_speed,
 )
 from benchmarks.harness import save
 from benchmarks.report import write_report
@@ -46,6 +48,8 @@ CASES = {
         sparse_counts,
         chunked,
         cluster,
+        unmixing_accuracy,
+        unmixing_speed,
     )
     for case in module.CASES
 }

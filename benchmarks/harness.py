@@ -70,6 +70,9 @@ class Claim:
 Curve = Sequence[tuple[float, float]]
 """Seconds and the value reached by then, in the order of time."""
 
+Table = Mapping[str, Mapping[str, float]]
+"""Figures by row and column."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -87,6 +90,8 @@ class Outcome:
         Sentences below the tables.
     curves : mapping of str to mapping of str to curve
         By panel of the picture and by variant.
+    tables : mapping of str to table
+        By what the figures are.
     """
 
     title: str
@@ -94,6 +99,7 @@ class Outcome:
     claims: Sequence[Claim]
     notes: Sequence[str] = field(default_factory=tuple)
     curves: Mapping[str, Mapping[str, Curve]] = field(default_factory=dict)
+    tables: Mapping[str, Table] = field(default_factory=dict)
 
 
 def race(variants: Mapping[str, Callable[[], Any]], turns: int = 7) -> dict[str, Timing]:
@@ -143,8 +149,9 @@ def save(name: str, outcome: Outcome, command: str | None = None, device: str | 
         claim["met"] = given.met
         if not given.lower_bound:
             del claim["lower_bound"]
-    if not outcome.curves:
-        del record["curves"]
+    for part in ("curves", "tables"):
+        if not record[part]:
+            del record[part]
     where = machine() if device is None else machine() | {"device": device}
     record |= {"command": command or f"python -m benchmarks {name}", "machine": where}
     RESULTS.mkdir(exist_ok=True)

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.estimate import estimate
-from benchmarks.harness import RESULTS
+from benchmarks.harness import RESULTS, Table
 from benchmarks.pages import DOCS, replace_between
 from benchmarks.pictures import Bar, draw_bars, draw_curves, times
+from benchmarks.unmixing_page import CASES as UNMIXING
+from benchmarks.unmixing_page import draw_unmixing
 
 COMPARISONS = (
     (
@@ -85,6 +87,18 @@ COMPARISONS = (
     ("matrix-peers", "an iteration of NMF", 'scikit-learn, "mu"', "NMF, times faster"),
     ("matrix-peers", "an iteration of NMF, KL", 'scikit-learn, "mu"', "KL, times faster"),
     (
+        "unmixing-speed",
+        "unmixing spectra of 256 channels into five parts",
+        "POT, ot.bregman.unmix",
+        "times faster than POT",
+    ),
+    (
+        "unmixing-speed-nmr",
+        "unmixing an NMR mixture at full resolution",
+        "Magnetstein, CBC",
+        "times faster than Magnetstein",
+    ),
+    (
         "gpu-transport",
         "8 million columns of 32 on a GPU",
         "torch, eager",
@@ -130,7 +144,11 @@ def write_report(names: Sequence[str]) -> None:
     for part, cases in SCALING.items():
         held = {name: found.pop(name) for name in cases if name in found}
         replace_between(DOCS / "scaling.md", part, body(held))
+    unmixing = {name: found.pop(name) for name in UNMIXING if name in found}
+    replace_between(DOCS / "unmixing_results.md", "results", body(unmixing))
+    draw_unmixing(unmixing, DOCS / "images" / "unmixing.png")
     replace_between(DOCS / "performance.md", "results", body(found))
+    found |= unmixing
     replace_between(DOCS.parent / "README.md", "speed", _speed(found))
     draw_bars(_compared(found), DOCS / "images" / "performance.png")
     curves = {title: found[case]["curves"].get(title) for title, case in PANELS.items() if case in found}
@@ -163,11 +181,15 @@ def _speed(found: Mapping[str, Any]) -> str:
 
 
 def _section(record: dict[str, Any]) -> str:
-    lines = [f"### {record['title']}", "", "| | median | fastest to slowest |", "|---|---|---|"]
+    lines = [f"### {record['title']}"]
+    if record["timings"]:
+        lines += ["", "| | median | fastest to slowest |", "|---|---|---|"]
     lines += [
         f"| {name} | {_seconds(t['median'])} | {_seconds(t['low'])} to {_seconds(t['high'])} |"
         for name, t in record["timings"].items()
     ]
+    for title, table in record.get("tables", {}).items():
+        lines += ["", *_table(title, table)]
     lines += ["", "| figure | measured | target |", "|---|---|---|"]
     for claim in record["claims"]:
         sign = "at least" if claim["at_least"] else "at most"
@@ -178,6 +200,17 @@ def _section(record: dict[str, Any]) -> str:
     where = f"one {machine['device']}" if "device" in machine else f"{machine['cores']} cores"
     lines += ["", f"{notes} `{record['command']}` on {where}.".strip()]
     return "\n".join(lines)
+
+
+def _table(title: str, table: Table) -> list[str]:
+    """Return the lines of a table, with as many decimals as its largest figure needs."""
+    columns = list(next(iter(table.values())))
+    decimals = 1 if max(max(cells.values()) for cells in table.values()) > 1 else 3
+    lines = [f"{title}:", "", f"| | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    return [
+        *lines,
+        *(f"| {row} | {' | '.join(f'{cells[c]:.{decimals}f}' for c in columns)} |" for row, cells in table.items()),
+    ]
 
 
 def _seconds(value: float) -> str:

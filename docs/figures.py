@@ -1,8 +1,7 @@
 """Draw the pictures of pages from code in the repository.
 
 Runs the Python blocks of ``docs/plots.md`` in order and saves what each has drawn as the picture that follows it, so
-that code and picture cannot part; and an example of the gallery, whose first picture the README shows. ``make figures``
-runs it.
+that code and picture cannot part; and the first picture of the README. ``make figures`` runs it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from gwntf.io import atomic_path
 
 DOCS = Path(__file__).parent
 PAGE = DOCS / "plots.md"
-EXAMPLE = DOCS / "gallery" / "plot_03_shifted_spectra.py"
 
 _BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n!\[[^\]]*\]\((?P<picture>[^)]+)\))?", re.DOTALL)
 
@@ -40,15 +38,6 @@ def draw_page(page: Path, folder: Path) -> list[Path]:
     return written
 
 
-def draw_example(script: Path, target: Path) -> None:
-    """Run a script of the gallery and write the first picture that it draws."""
-    mpl.use("Agg")
-    runpy.run_path(str(script))
-    with atomic_path(target) as path:
-        plt.figure(1).savefig(path, dpi=110)
-    plt.close("all")
-
-
 if __name__ == "__main__":
     draw_page(PAGE, DOCS)
-    draw_example(EXAMPLE, DOCS / "images" / "shifted_spectra.png")
+    runpy.run_path(str(DOCS / "unmixing_picture.py"), run_name="__main__")

@@ -67,11 +67,18 @@ def test_version_has_one_source():
 
 def test_the_quick_start_of_the_readme_runs(capsys):
     text = (Path(__file__).parents[1] / "README.md").read_text()
-    block = text.split("```python\n")[1].split("```")[0]
+    block = text.split("## Quick start")[1].split("```python\n")[1].split("```")[0]
     exec(compile(block, "README.md", "exec"), {})  # noqa: S102
     shape, accuracy, labelled = capsys.readouterr().out.splitlines()
     assert (shape, labelled) == ("(297, 8, 8)", "(297,)")
     assert float(accuracy) > 0.8
+
+
+def test_the_first_example_of_the_readme_prints_what_it_shows(capsys):
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    block, shown = text.split("```python\n")[1].split("```")[0], text.split("```\n\n```\n")[1].split("```")[0]
+    exec(compile(block, "README.md", "exec"), {})  # noqa: S102
+    assert capsys.readouterr().out == shown
 
 
 def test_package_is_typed():
