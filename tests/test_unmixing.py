@@ -9,6 +9,7 @@ from scipy.optimize import nnls
 from gwntf import Unmixer
 from gwntf.datasets import load_example_spectra, load_gamma_spectra, load_nmr_mixtures, make_drifting_spectra
 from gwntf.unmixing import Calibration, LineSolver, cell_edges, effective_counts, extent, price_of_counts
+from tests.backends import needs_torch
 from tests.conftest import load_or_skip
 
 KINDS = [("none", 0.01), ("shift", 0.02), ("gain", 0.03), ("peaks", 0.02), ("smooth", 0.03)]
@@ -352,3 +353,15 @@ def test_an_axis_too_long_for_the_drift_is_refused_before_work():
     with pytest.raises(ValueError, match=r"drift: got 0\.1; expected at least 0\.51, a 500th of the axis"):
         unmixer(data, drift=0.1)
     assert LineSolver.shortest(data.positions) == pytest.approx(0.51)
+
+
+@needs_torch
+def test_tensors_in_and_out():
+    import torch
+
+    data = make_drifting_spectra(5, 3, drift="shift", amount=0.01, counts=2000, random_state=0)
+    unmixer = Unmixer(data.references, positions=data.positions).fit()
+    shares = unmixer.transform(torch.as_tensor(data.spectra))
+    assert isinstance(shares, torch.Tensor)
+    np.testing.assert_array_equal(shares.numpy(), unmixer.transform(data.spectra))
+    assert (unmixer.predict(torch.as_tensor(data.spectra)) == unmixer.predict(data.spectra)).all()

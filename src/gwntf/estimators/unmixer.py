@@ -11,6 +11,7 @@ from scipy.stats import norm
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gwntf.backends import get_backend, is_tensor, to_host
 from gwntf.core import FloatArray, InputError
 from gwntf.estimators.constraints import POSITIVE
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, as_frame, unweighted
@@ -289,7 +290,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         array or DataFrame of shape (n_samples, n_parts)
-            A data frame if X is one.
+            A data frame if X is one, a tensor on the same device if X is one.
         """
         rows = self._rows(X)
         prices, shares = self._prices(rows), np.empty((len(rows), len(self.names_)))
@@ -298,11 +299,14 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             found = self._solver.solve(rows[which], parts, prices[which])
             shares[which], gaps[which] = self._proportions(found.shares), found.gap
         warn_of_gaps(gaps, self.tol)
+        if is_tensor(X):
+            backend = get_backend("torch", given=X)
+            return backend.as_given(backend.asarray(shares), X)
         return as_frame(shares, X, np.array(self.names_, object), self)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the name of the part with the largest share of every sample."""
-        shares = np.asarray(self.transform(X))
+        shares = np.asarray(to_host(self.transform(X)))
         return np.array([self.names_[k] for k in shares.argmax(axis=1)], object)
 
     def unmix(self, X: Any, level: float = _LEVEL) -> Unmixing:

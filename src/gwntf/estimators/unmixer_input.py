@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from gwntf.backends import to_host
 from gwntf.core import DependentPartsWarning, FloatArray, InputError
 from gwntf.data import as_real_array
 from gwntf.estimators.notices import warn
@@ -18,8 +19,8 @@ _DEPENDENT = 1e-6
 
 
 def as_matrix(values: Any, name: str) -> FloatArray:
-    """Return values as a float64 matrix; sparse ones are made dense."""
-    given = values.toarray() if hasattr(values, "toarray") else values
+    """Return values as a float64 matrix; sparse ones are made dense, tensors are copied to the host."""
+    given = values.toarray() if hasattr(values, "toarray") else to_host(values)
     matrix = as_real_array(given, name)
     if matrix.ndim != 2 or not matrix.size:
         raise InputError(name, f"shape {matrix.shape}", "one row per spectrum: a matrix with at least one entry")

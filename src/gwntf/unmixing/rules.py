@@ -46,13 +46,12 @@ def effective_counts(rows: FloatArray) -> NDArray[np.float64]:
     left, middle, right = rows[:, :-2], rows[:, 1:-1], rows[:, 2:]
     means, differences = (left + middle + right) / 3, middle - (left + right) / 2
     known = means > 0
-    ratios = np.where(known, differences**2 / (1.5 * np.where(known, means, 1.0)), np.nan)
-    found = np.full(len(rows), np.inf)
-    for row in np.flatnonzero(known.any(axis=1)):
-        noise = float(np.nanmedian(ratios[row])) / _MEDIAN
-        if noise > 0:
-            found[row] = rows[row].sum() / noise
-    return found
+    ratios = np.sort(np.where(known, differences**2 / (1.5 * np.where(known, means, 1.0)), np.inf), axis=1)
+    count = np.maximum(known.sum(axis=1), 1)[:, None]
+    low, high = (np.take_along_axis(ratios, place, axis=1)[:, 0] for place in ((count - 1) // 2, count // 2))
+    noise = (low + high) / (2 * _MEDIAN)
+    seen = (noise > 0) & np.isfinite(noise)
+    return np.where(seen, rows.sum(axis=1) / np.where(seen, noise, 1.0), np.inf)
 
 
 def price_of_counts(counts: FloatArray) -> FloatArray:
