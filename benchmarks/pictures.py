@@ -59,7 +59,7 @@ def draw_bars(bars: Sequence[Bar], path: Path) -> None:
         axes.set_yticks(range(len(bars)), [f"{bar.what}, against {bar.peer}" for bar in bars])
         axes.invert_yaxis()
         axes.set_xscale("log")
-        axes.set_xlim(0.7, 3000)
+        axes.set_xlim(0.7, max(3000.0, 4 * max((bar.value for bar in bars), default=1.0)))
         axes.axvline(1, color="black", linewidth=0.8)
         axes.set_xlabel("times faster (left of the line: slower)")
         axes.spines[["top", "right", "left"]].set_visible(False)

@@ -88,7 +88,7 @@ def _draw_gains(axes: Any, table: Table) -> None:
         places = len(constant) + np.arange(len(varying))
         axes.plot(places, [cells[c] for c in varying], color=style.color, marker=style.marker, ms=5, linestyle="none")
     labels = [column.replace(" to ", "\nto ") for column in next(iter(table.values()))]
-    axes.set_xticks(range(len(labels)), labels, fontsize=8)
+    axes.set_xticks(range(len(labels)), labels, fontsize=7.5)
     axes.set(
         ylim=(_LOWEST, 103),
         xlabel="gain (energy per channel)",
