@@ -15,10 +15,10 @@ from sklearn.datasets import load_digits
 from gwntf import GNCP, GWNTF, MiniBatchGWNTF
 from gwntf.backends import to_host
 from gwntf.core import InputError, Status
-from gwntf.data import DataTensor, KruskalRows, reconstruct
+from gwntf.data import DataTensor, KruskalRows, rank_one, reconstruct
 from gwntf.losses import Plain
 from gwntf.solver import ProgressBar, Steps, Stopping, following
-from gwntf.solver.start import _rank_one, start_factors
+from gwntf.solver.start import start_factors
 from gwntf.transport import TransportLimits
 from tests.backends import OTHERS
 from tests.problems import fit, random_problem, solve, with_loss
@@ -287,7 +287,7 @@ def test_nndsvd_does_not_depend_on_the_scale_of_the_data(scale, rng):
 
 def test_best_rank_one_tensor_is_nonnegative_and_stationary(rng):
     tensor = rng.random((4, 3, 5))
-    vectors, weight = _rank_one(tensor)
+    vectors, weight = rank_one(tensor)
     assert all((vector >= 0).all() for vector in vectors)
     image = np.einsum("ijk,j,k->i", tensor, vectors[1], vectors[2])
     np.testing.assert_allclose(image, weight * vectors[0], rtol=1e-8)

@@ -132,7 +132,7 @@ def test_components_without_mass_are_counted_and_named(kind):
     data = X.copy()
     data[:, 4] = 0
     extra = {} if kind is NCP else {"costs": (None, None, None)}
-    model = kind(3, init=start(3, 1), max_iter=20, tol=0, **extra)
+    model = kind(3, init=start(3, 1), max_iter=200, tol=0, **extra)
     ((category, text),) = told(model, data)
     assert category is EmptyComponentWarning
     assert text.startswith("1 of 3 components have almost no mass (1): lower `n_components`")

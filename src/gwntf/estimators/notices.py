@@ -32,7 +32,7 @@ from gwntf.solver import Result
 _LIGHT = 1e-4
 """Fraction of the total mass below which half of the samples have no influence: it is the default `tol`."""
 
-_EMPTY = 1e-7
+_EMPTY = 1e-10
 """Fraction of the total mass up to which a component counts as empty."""
 
 _MANY = 0.1
