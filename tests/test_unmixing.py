@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from gwntf import Unmixer
+from gwntf import Unmixer, load
 from gwntf.datasets import load_example_spectra, load_gamma_spectra, load_nmr_mixtures, make_drifting_spectra
 from gwntf.unmixing import Calibration, LineSolver, cell_edges, effective_counts, extent, price_of_counts
 from tests.backends import needs_torch
@@ -365,3 +365,14 @@ def test_tensors_in_and_out():
     assert isinstance(shares, torch.Tensor)
     np.testing.assert_array_equal(shares.numpy(), unmixer.transform(data.spectra))
     assert (unmixer.predict(torch.as_tensor(data.spectra)) == unmixer.predict(data.spectra)).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"calibration": "shift", "signal": [1.0, 2.0, 3.0]}, {"n_free": 1}])
+def test_a_saved_unmixer_gives_the_same_shares(options, tmp_path):
+    data = make_drifting_spectra(6, 3, drift="shift", amount=0.01, counts=2000, background=0.2, random_state=0)
+    unmixer = Unmixer(data.references, positions=data.positions, random_state=0, **options).fit(data.spectra)
+    unmixer.save(tmp_path / "unmixer.gwntf")
+    again = load(tmp_path / "unmixer.gwntf")
+    np.testing.assert_array_equal(again.transform(data.spectra), unmixer.transform(data.spectra))
+    assert list(again.get_feature_names_out()) == list(unmixer.get_feature_names_out())
+    assert again.get_params()["calibration"] == unmixer.calibration

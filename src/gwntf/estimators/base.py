@@ -274,7 +274,7 @@ def check_parameters(model: Any) -> None:
         value = getattr(model, name)
         if isinstance(value, bool) and "boolean" not in allowed:  # Python takes True for 1
             raise InputError(name, repr(value), "a number")
-    for index, callback in enumerate(model.callbacks or ()):
+    for index, callback in enumerate(getattr(model, "callbacks", None) or ()):
         if not callable(callback) and not isinstance(callback, Checkpoint):
             raise InputError(f"callbacks[{index}]", type(callback).__name__, "a Checkpoint or a callable")
 

@@ -4,6 +4,8 @@ import math
 import os
 from typing import Any
 
+import numpy as np
+
 from gwntf.core import InputError, ModelFileError, Status
 from gwntf.estimators.base import Factorization, check_parameters
 from gwntf.estimators.clusterer import TensorClustering
@@ -11,12 +13,14 @@ from gwntf.estimators.matrix import GNMF, NMF, SDNMF
 from gwntf.estimators.mini_batch import MiniBatchGWNTF
 from gwntf.estimators.records import MODEL_RECORDS, SESSION
 from gwntf.estimators.tensor import GNCP, GWNTF, NCP, SWIFT
+from gwntf.estimators.unmixer import Unmixer
+from gwntf.estimators.unmixer_input import as_matrix
 from gwntf.geometry import KNNGraph, NearFarCost, TrainingSamples, check_cost
 from gwntf.io import read_document, write_document
 from gwntf.losses import ObjectiveTerms
 
 KNOWN: dict[str, type[Any]] = {
-    cls.__name__: cls for cls in (GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, MiniBatchGWNTF, TensorClustering)
+    cls.__name__: cls for cls in (GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, SWIFT, MiniBatchGWNTF, TensorClustering, Unmixer)
 }
 """Estimators that a file may contain."""
 
@@ -49,6 +53,20 @@ OPTIONAL_FIELDS = (
 """Attributes that depend on class and parameters."""
 
 
+UNMIXER_FIELDS = (
+    "references_",
+    "names_",
+    "positions_",
+    "scale_",
+    "drift_",
+    "n_features_in_",
+    "_signal",
+    "_backwards",
+    "_columns",
+)
+"""Attributes of a fitted unmixer."""
+
+
 def write_model(model: Factorization, path: str | os.PathLike[str]) -> None:
     """Write a fitted factorization."""
     write_document(path, "model", _content(model), MODEL_RECORDS)
@@ -62,6 +80,15 @@ def write_clusterer(clusterer: TensorClustering, path: str | os.PathLike[str], r
         "fitted": {"model_": _content(clusterer.model_), "labels_": clusterer.labels_, "_rows": rows},
     }
     write_document(path, "model", content, MODEL_RECORDS)
+
+
+def write_unmixer(unmixer: Unmixer, path: str | os.PathLike[str]) -> None:
+    """Write a fitted unmixer; references in a data frame are written as an array, with the positions of its columns."""
+    fitted = {name: vars(unmixer)[name] for name in UNMIXER_FIELDS}
+    params = {**_params(unmixer), "references": as_matrix(unmixer.references, "references")}
+    if unmixer._columns is not None:
+        params["positions"] = unmixer._columns
+    write_document(path, "model", {"class": "Unmixer", "params": params, "fitted": fitted}, MODEL_RECORDS)
 
 
 def _content(model: Factorization) -> dict[str, Any]:
@@ -133,6 +160,8 @@ def _loaded(content: dict[str, Any]) -> Any:
     check_parameters(model)
     if isinstance(model, TensorClustering):
         return _clusterer(model, **fitted)
+    if isinstance(model, Unmixer):
+        return _unmixer(model, fitted)
     unknown = set(fitted) - {*FITTED_FIELDS, *OPTIONAL_FIELDS}
     if unknown or not set(FITTED_FIELDS) <= set(fitted):
         raise ValueError("unknown or missing attributes")
@@ -154,6 +183,28 @@ def _clusterer(clusterer: TensorClustering, model_: Any, labels_: Any, _rows: An
     clusterer.set_fitted(model, labels_)
     clusterer._training.rows = _rows
     return clusterer
+
+
+def _unmixer(unmixer: Unmixer, fitted: dict[str, Any]) -> Unmixer:
+    if set(fitted) != set(UNMIXER_FIELDS):
+        raise ValueError("unknown or missing attributes")
+    positions, parts, signal = (fitted[name] for name in ("positions_", "references_", "_signal"))
+    size, rank = len(positions), len(fitted["names_"])
+    fits = [
+        parts.shape == (size, rank) and parts.dtype == positions.dtype == signal.dtype == np.float64,
+        parts.flags.c_contiguous and size > 2 and bool((np.diff(positions) > 0).all()),
+        bool((parts >= 0).all() and np.isfinite(parts).all() and parts.any(axis=0).all()),
+        signal.shape == (rank,) and bool((signal > 0).all()),
+        fitted["n_features_in_"] == size and isinstance(fitted["_backwards"], bool),
+        all(isinstance(name, str) for name in fitted["names_"]),
+        fitted["_columns"] is None or fitted["_columns"].shape == (size,),
+        min(fitted["scale_"], fitted["drift_"]) > 0,
+    ]
+    if not all(fits):
+        raise ValueError("inconsistent attributes")
+    unmixer.__dict__.update(fitted)
+    unmixer._prepare()
+    return unmixer
 
 
 def _check_fitted(fitted: dict[str, Any]) -> None:

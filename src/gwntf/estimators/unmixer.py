@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gwntf.backends import get_backend, is_tensor, to_host
 from gwntf.core import FloatArray, InputError
+from gwntf.estimators.base import check_parameters
 from gwntf.estimators.constraints import POSITIVE
 from gwntf.estimators.sklearn_compat import Interval, StrOptions, as_frame, unweighted
 from gwntf.estimators.tensor import GWNTF
@@ -33,6 +35,7 @@ from gwntf.estimators.unmixer_input import (
     warn_of_gaps,
 )
 from gwntf.geometry import AxisCost
+from gwntf.io import check_target
 from gwntf.unmixing import (
     KINDS,
     REG,
@@ -182,12 +185,12 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        self._validate_params()
+        check_parameters(self)
         parts = as_parts(self.references)
         cost = as_axis_cost(self.costs)
         positions = place_positions(self.positions, cost, self.references, len(parts))
         self._columns = positions if from_columns(self.positions, cost, self.references) else None
-        backwards = len(positions) > 1 and positions[0] > positions[-1]
+        backwards = bool(positions[0] > positions[-1])
         if backwards:
             positions, parts = positions[::-1], parts[::-1]
         positions = increasing(positions)
@@ -208,14 +211,33 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         warn_of_dependent(parts, names)
         self.n_features_in_, self._backwards = len(positions), backwards
         self.positions_, self.scale_, self.drift_ = positions, scale, drift
-        self._solver = LineSolver(positions, scale, drift / scale, self.tol)
         self.references_, self.names_, self._signal = parts, names, signal
         if self.n_free:
             self._find_free_parts(X)
+        self._prepare()
+        return self
+
+    def _prepare(self) -> None:
+        """Build the solver and the calibration from the fitted attributes."""
+        self._solver = LineSolver(self.positions_, self.scale_, self.drift_ / self.scale_, self.tol)
         self._calibration = None
         if self.calibration is not None:
-            self._calibration = Calibration(self.calibration, positions, self.references_, scale, self.reach)
-        return self
+            own = (self.calibration, self.positions_, self.references_, self.scale_, self.reach)
+            self._calibration = Calibration(*own)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted unmixer to a file that `gwntf.load` reads.
+
+        Parameters
+        ----------
+        path : path
+            File to write, usually with the suffix ".gwntf".
+        """
+        from gwntf.estimators.files import write_unmixer  # imports this module
+
+        check_is_fitted(self, "positions_")
+        check_target(path)
+        write_unmixer(self, path)
 
     def _find_free_parts(self, X: Any) -> None:
         """Fit the free parts, given the references, and append them."""
