@@ -22,7 +22,7 @@ WEIGHTS = (0.0, 1.0, 1e4)
 SECONDS = {"COIL20": 12.0, "digits": 8.0}
 """How long the fits of this version run."""
 
-LONGER, MOST_SECONDS = 12, 40.0
+LONGER, MOST_SECONDS = 12, 150.0
 """The scheme of version 0.1 may take so many times longer to come near the best F, and at most so many seconds."""
 
 NEAR = 0.01

@@ -46,7 +46,12 @@ class CauchyNMF(NMF):
     loss = CauchyLoss()
 
 
+PARTS = [np.random.default_rng(7).random((size, 2)) + 0.1 for size in SHAPE[1:]]
+
 LOSSES = {
+    "held parts, transport": GWNTF(3, parts=PARTS, costs=GRID, graph_reg=1.0, **FEW),
+    "held parts, least squares": NCP(3, parts=PARTS, **FEW),
+    "held parts, a custom loss": Cauchy(3, parts=PARTS, graph_reg=0, **FEW),
     "transport of every mode, a graph": GWNTF(3, costs=["cosine", "grid", "grid"], graph_reg=1.0, **FEW),
     "transport without the samples": GWNTF(3, costs=GRID, graph_reg=2.0, transport=TransportOptions(7), **FEW),
     "transport of the samples alone": GWNTF(3, costs=["cosine", None, None], graph_reg=0, **FEW),
