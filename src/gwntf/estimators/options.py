@@ -18,7 +18,7 @@ class TransportOptions(BaseEstimator):  # type: ignore[misc]
     ----------
     max_iter : int or "auto", default="auto"
         Number of scalings per transport, which starts from the scalings of the last iteration (warm start). "auto"
-        starts with twelve and doubles them, up to 192, as the objective converges.
+        starts with twelve and doubles them, up to 96, as the objective converges.
     tol : float, default=1e-6
         Relative change of a marginal at which its scalings stop.
     kernel_tol : float, default=0.02

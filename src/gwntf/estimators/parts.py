@@ -31,7 +31,7 @@ from gwntf.losses import Loss, SimplexLoss, transport_loss
 from gwntf.solver import resolve_long_costs, with_mass_of
 from gwntf.transport import TransportLimits
 
-_MAX_SCALINGS, _FEWER_SCALINGS = 192, 16
+_MAX_SCALINGS, _FEWER_SCALINGS = 96, 16
 """Maximum number of scalings per transport with max_iter="auto"; fewer for the scheme of the papers, and for new
 samples, whose many steps share warm starts."""
 
