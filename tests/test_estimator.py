@@ -43,6 +43,7 @@ EXPECTED_FAILURES = {
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore::gwntf.core.EmptyComponentWarning")  # ten components of three features
 @parametrize_with_checks(
     [
         GWNTF(),

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from gwntf import GNCP, GNMF, GWNTF, NCP, NMF, SDNMF, InputError, KNNGraph, TransportOptions
 from gwntf.data import DataTensor, sources
 from gwntf.losses import Entrywise, Penalties, Penalty
-from gwntf.solver import Problem, Stopping
+from gwntf.solver import Problem, Stopping, loop
 from tests.backends import needs_torch
 from tests.problems import solve
 from tests.schemes import plain
@@ -97,6 +97,12 @@ def small_blocks(monkeypatch):
     """Seven samples of thirty float64 numbers."""
     monkeypatch.setattr(sources, "BLOCK_BYTES", 7 * 30 * 8)
     monkeypatch.setattr(sources, "MAX_IN_MEMORY_BYTES", 0)
+
+
+@pytest.fixture(autouse=True)
+def short_starts(monkeypatch):
+    """Few iterations of KL before a fit with transport: on a cluster they take as long as those of the fit."""
+    monkeypatch.setattr(loop, "_PER_ITERATION", 1)
 
 
 @pytest.fixture(scope="module")

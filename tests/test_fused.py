@@ -230,10 +230,10 @@ def test_recorded_fits_transport_long_modes_without_looking(interpreted, rng):
     X[5] = 0
     costs = ("cosine", None, "grid")
     model = GWNTF(
-        3, costs=costs, graph_reg=1.0, max_iter=3, tol=0, init=start_of(rng, X), transport=TransportOptions(2, tol=0)
+        3, costs=costs, graph_reg=1.0, max_iter=2, tol=0, init=start_of(rng, X), transport=TransportOptions(2, tol=0)
     )
     assert_fits_equal(model, X)
-    assert interpreted.replayed == 3
+    assert interpreted.replayed == 2
 
 
 def test_fibers_that_nobody_looked_at_bring_the_plain_step_back(interpreted, rng):
