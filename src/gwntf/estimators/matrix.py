@@ -40,7 +40,7 @@ class NMF(Matrix, LeastSquares):
         Initial factors. A list has one array per axis, samples first.
     n_init : int, default=1
         Number of random starts; the one with the lowest objective is kept.
-    max_iter : int, default=1000
+    max_iter : int, default=2000
         Maximum number of iterations.
     tol : float, default=1e-4
         The fit stops when the objective is predicted to decrease, in all further iterations, by at most ``tol`` times
@@ -102,7 +102,7 @@ class NMF(Matrix, LeastSquares):
         missing: str = "error",
         init: str | Sequence[Any] = "random",
         n_init: int = 1,
-        max_iter: int = 1000,
+        max_iter: int = 2000,
         tol: float = 1e-4,
         engine: str = "auto",
         device: str | None = None,
@@ -166,7 +166,7 @@ class GNMF(Graph, Matrix, LeastSquares):
         one array per axis, samples first.
     n_init : int, default=1
         Number of random starts; the one with the lowest objective is kept.
-    max_iter : int, default=1000
+    max_iter : int, default=2000
         Maximum number of iterations.
     tol : float, default=1e-4
         The fit stops when the objective is predicted to decrease, in all further iterations, by at most ``tol`` times
@@ -232,7 +232,7 @@ class GNMF(Graph, Matrix, LeastSquares):
         missing: str = "error",
         init: str | Sequence[Any] = "random",
         n_init: int = 1,
-        max_iter: int = 1000,
+        max_iter: int = 2000,
         tol: float = 1e-4,
         engine: str = "auto",
         device: str | None = None,
@@ -306,7 +306,7 @@ class SDNMF(Graph, PixelTransport):
         one array per axis, samples first.
     n_init : int, default=1
         Number of random starts; the one with the lowest objective is kept.
-    max_iter : int, default=1000
+    max_iter : int, default=2000
         Maximum number of iterations.
     tol : float, default=1e-4
         The fit stops when the objective is predicted to decrease, in all further iterations, by at most ``tol`` times
@@ -380,7 +380,7 @@ class SDNMF(Graph, PixelTransport):
         missing: str = "error",
         init: str | Sequence[Any] = "random",
         n_init: int = 1,
-        max_iter: int = 1000,
+        max_iter: int = 2000,
         tol: float = 1e-4,
         transport: TransportOptions | None = None,
         engine: str = "auto",

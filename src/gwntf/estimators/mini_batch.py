@@ -92,7 +92,7 @@ class MiniBatchGWNTF(PerModeTransport):
     forget_factor : float in (0, 1], default=0.7
         Largest weight of the old mean when a batch is added: about the last ``1 / (1 - forget_factor)`` batches
         contribute. Use a smaller value for a stream that changes; 1 averages over all batches.
-    max_iter : int, default=1000
+    max_iter : int, default=2000
         Maximum number of iterations of `transform`.
     tol : float, default=1e-4
         `fit` stops when the objective of an epoch decreases by at most ``tol`` times the larger of its size and that of
@@ -158,7 +158,7 @@ class MiniBatchGWNTF(PerModeTransport):
         batch_iter: int = 10,
         max_epochs: int = 10,
         forget_factor: float = 0.7,
-        max_iter: int = 1000,
+        max_iter: int = 2000,
         tol: float = 1e-4,
         transport: TransportOptions | None = None,
         engine: str = "auto",

@@ -42,7 +42,7 @@ class NCP(Tensor, LeastSquares):
         Initial factors. A list has one array per axis, samples first.
     n_init : int, default=1
         Number of random starts; the one with the lowest objective is kept.
-    max_iter : int, default=1000
+    max_iter : int, default=2000
         Maximum number of iterations.
     tol : float, default=1e-4
         The fit stops when the objective is predicted to decrease, in all further iterations, by at most ``tol`` times
@@ -105,7 +105,7 @@ class NCP(Tensor, LeastSquares):
         missing: str = "error",
         init: str | Sequence[Any] = "random",
         n_init: int = 1,
-        max_iter: int = 1000,
+        max_iter: int = 2000,
         tol: float = 1e-4,
         engine: str = "auto",
         device: str | None = None,
@@ -172,7 +172,7 @@ class GNCP(Graph, Tensor, LeastSquares):
         one array per axis, samples first.
     n_init : int, default=1
         Number of random starts; the one with the lowest objective is kept.
-    max_iter : int, default=1000
+    max_iter : int, default=2000
         Maximum number of iterations.
     tol : float, default=1e-4
         The fit stops when the objective is predicted to decrease, in all further iterations, by at most ``tol`` times
@@ -239,7 +239,7 @@ class GNCP(Graph, Tensor, LeastSquares):
         missing: str = "error",
         init: str | Sequence[Any] = "random",
         n_init: int = 1,
-        max_iter: int = 1000,
+        max_iter: int = 2000,
         tol: float = 1e-4,
         engine: str = "auto",
         device: str | None = None,
@@ -312,7 +312,7 @@ class SWIFT(PerModeTransport):
         Initial factors. A list has one array per axis, samples first.
     n_init : int, default=1
         Number of random starts; the one with the lowest objective is kept.
-    max_iter : int, default=1000
+    max_iter : int, default=2000
         Maximum number of iterations.
     tol : float, default=1e-4
         The fit stops when the objective is predicted to decrease, in all further iterations, by at most ``tol`` times
@@ -383,7 +383,7 @@ class SWIFT(PerModeTransport):
         missing: str = "error",
         init: str | Sequence[Any] = "random",
         n_init: int = 1,
-        max_iter: int = 1000,
+        max_iter: int = 2000,
         tol: float = 1e-4,
         transport: TransportOptions | None = None,
         engine: str = "auto",
@@ -473,7 +473,7 @@ class GWNTF(Graph, PerModeTransport):
         one array per axis, samples first.
     n_init : int, default=1
         Number of random starts; the one with the lowest objective is kept.
-    max_iter : int, default=1000
+    max_iter : int, default=2000
         Maximum number of iterations.
     tol : float, default=1e-4
         The fit stops when the objective is predicted to decrease, in all further iterations, by at most ``tol`` times
@@ -550,7 +550,7 @@ class GWNTF(Graph, PerModeTransport):
         missing: str = "error",
         init: str | Sequence[Any] = "random",
         n_init: int = 1,
-        max_iter: int = 1000,
+        max_iter: int = 2000,
         tol: float = 1e-4,
         transport: TransportOptions | None = None,
         engine: str = "auto",
