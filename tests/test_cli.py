@@ -308,7 +308,7 @@ def test_cluster_without_a_file_prints_every_cluster(table, capsys):
 
 
 DRY_RUNS = {
-    "fit": (["fit", "--rank", "4"], 1000),
+    "fit": (["fit", "--rank", "4"], 2000),
     "cluster": (["cluster", "-k", "4"], 10),
     "starts": (["fit", "--rank", "4", "--n-init", "3", "--max-iter", "7"], 21),
     "epochs": (["fit", "--method", "MiniBatchGWNTF", "--rank", "4"], 10),
