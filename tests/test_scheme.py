@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gwntf import GNMF, GWNTF, KNNGraph, TransportOptions
+from gwntf.core import Relaxation
 from gwntf.losses import transport as transport_module
 from tests.oracles import graph_penalty, kruskal, objective
 from tests.schemes import plain
@@ -44,7 +45,9 @@ class LiteralQuasiNewton:
 
     def __init__(self, X, costs, V):
         self.X, self.costs, self.V, self.laplacian = X, costs, V, np.diag(V.sum(axis=0)) - V
-        self.b = float(sum(cost is not None for cost in costs)) or 1.0
+        modes = sum(cost is not None for cost in costs)
+        self.b = float(modes) or 1.0
+        self.mass = (1 + REG) / (2 + REG) if modes and not V.any() else 0.0
 
     def value(self, A):
         return objective(self.X, A, self.costs, 1 / REG, 1.0, 1.0, self.V, MU)
@@ -70,12 +73,28 @@ class LiteralQuasiNewton:
         for r in range(rank):
             index = np.arange(n) * rank + r
             base[np.ix_(index, index)] += 4 * MU * np.sqrt(np.outer(a[:, r], a[:, r])) * self.laplacian
+        for unit in self.mass_directions(np.sqrt(a), len(base)) if self.mass else ():
+            base += 4 * self.b * max(0.0, self.mass - 1 / scale) * np.outer(unit, unit)
         inverse, one = np.linalg.inv(base), np.eye(len(base))
         for s, y in pairs[-6:]:
             if s @ y > 1e-8 * np.linalg.norm(s) * np.linalg.norm(y):
                 rho = 1 / (s @ y)
                 inverse = (one - rho * np.outer(s, y)) @ inverse @ (one - rho * np.outer(y, s)) + rho * np.outer(s, s)
         return inverse @ gradient
+
+    def mass_directions(self, root, size):
+        """Unit vectors along the mass of every sample."""
+        units = np.zeros((len(root), size))
+        for i, row in enumerate(root):
+            units[i, i * len(row) : (i + 1) * len(row)] = row / np.linalg.norm(row)
+        return units
+
+    def scale(self, root, step, change, bends, samples):
+        """The curvature of the majorizer over that of the data term, along what does not change masses."""
+        if self.mass:
+            units = self.mass_directions(root[:samples].reshape(-1, 2), len(root))
+            step, change = (part - units.T @ (units @ part) for part in (step, change))
+        return step @ change / (change @ (change / bends))
 
     def moved(self, A, step):
         parts, start = [], 0
@@ -97,29 +116,59 @@ class LiteralQuasiNewton:
                 tried.append(self.moved(A, np.clip(slope / (2 * (rise + slope)), 0.1, 0.5) * step))
             points = [self.point(part) for part in tried]
             pairs += [(new[0] - root, new[2] - gradient) for new in points]
-            change = points[-1][1] - data
-            scale = (points[-1][0] - root) @ change / (change @ (change / points[-1][3]))
+            new = points[-1]
+            scale = self.scale(new[0], new[0] - root, new[1] - data, new[3], A[0].size)
             A, (root, data, gradient, bends) = tried[-1], points[-1]
             curve.append(self.value(A))
             assert curve[-1] <= curve[-2]
         return A, curve, shortened
 
 
+@pytest.mark.parametrize("neighbors", [2, 0], ids=["graph", "no graph"])
 @pytest.mark.parametrize("transported", [(1, 2), (2,), ()], ids=["two modes", "one mode", "KL"])
-def test_the_quasi_newton_method_equals_dense_matrices(transported):
+def test_the_quasi_newton_method_equals_dense_matrices(transported, neighbors):
     """Four samples, for which four steps of conjugate gradients solve the graph term exactly."""
     rng = np.random.default_rng(1)
     X, start = rng.random((4, 4, 3)) + 0.05, [rng.random((size, 2)) + 0.1 for size in (4, 4, 3)]
     costs = [rng.random((size, size)) if mode in transported else None for mode, size in enumerate(X.shape)]
-    graph = KNNGraph(2).build(X)
-    options = {"reg": REG, "graph": graph, "graph_reg": MU, "sample_norm": None, "init": start, "transport": EXACT}
+    graph = KNNGraph(neighbors).build(X) if neighbors else None
+    V = graph.toarray() if neighbors else np.zeros((4, 4))
+    options = {
+        "reg": REG,
+        "graph": graph,
+        "graph_reg": MU if neighbors else 0,
+        "sample_norm": None,
+        "init": start,
+        "transport": EXACT,
+    }
     model = GWNTF(2, costs=costs, max_iter=9, tol=0, **options).fit(X)
     begin = [start[0] * start[1].sum(axis=0) * start[2].sum(axis=0), *map(on_simplex, start[1:])]
-    A, curve, shortened = LiteralQuasiNewton(X, costs, graph.toarray()).fit(begin, 9)
-    assert shortened == 1  # both sides of the rule were tried
+    A, curve, shortened = LiteralQuasiNewton(X, costs, V).fit(begin, 9)
+    assert shortened >= (1 if neighbors else 0)  # both sides of the rule were tried
     np.testing.assert_allclose(model.objective_curve_, curve, rtol=1e-7)
     for found, wanted in zip(model.factors_, A, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (0.3, 5.0), (np.inf, 2.0)])
+def test_curvature_along_the_mass_is_that_of_transport_at_one_place(alpha, beta):
+    """The second difference of W in the mass of y, in relation to beta times the transported mass over its square."""
+    x, y, cost, h = 1.3, 0.8, 0.4, 1e-3
+
+    def plan(mass):
+        if np.isinf(alpha):
+            return x
+        return np.exp((alpha * np.log(x) + beta * np.log(mass) - cost - REG) / (alpha + beta + REG))
+
+    def value(mass):
+        m, data = plan(mass), 0.0
+        if np.isfinite(alpha):
+            data = alpha * (m * np.log(m / x) - m + x)
+        return cost * m + REG * m * np.log(m) + data + beta * (m * np.log(m / mass) - m + mass)
+
+    second = (value(y + h) - 2 * value(y) + value(y - h)) / h**2
+    found = Relaxation(REG, alpha, beta).mass_curvature
+    assert found == pytest.approx(second / (beta * plan(y) / y**2), rel=1e-4)
 
 
 def test_sweeps_and_extrapolation_equal_literal_loops(rng):

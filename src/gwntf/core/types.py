@@ -44,6 +44,14 @@ class Relaxation:
         """Exponent of the model side, lam*beta / (lam*beta + 1)."""
         return _exponent(self.reg_m_model, self.reg)
 
+    @property
+    def mass_curvature(self) -> float:
+        """Curvature of W along the mass of y, in relation to beta: (alpha + reg) / (alpha + beta + reg)."""
+        others = self.reg_m_data + self.reg
+        if math.isinf(others):
+            return 1.0
+        return others / (others + self.reg_m_model)
+
 
 def marginal_weights(reg_m: Any) -> tuple[float, float]:
     """Return the weights of the data and the model marginal from the parameter `reg_m`, a number or a pair."""

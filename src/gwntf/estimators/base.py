@@ -141,7 +141,8 @@ class Factorization(Fitted, NestedDefaults):
                 context.cluster.check()
             problem, scale = self._build_problem(X, context)
             keeper = keeper_of(models, checkpoint, problem, scale, self.device)
-            stated = {name: value for name, value in vars(self).items() if name not in self.get_params()}
+            params = self.get_params(deep=False)
+            stated = {name: value for name, value in vars(self).items() if name not in params}
             steps = len(models) * self.n_init * self.max_iter
             with following(followers(self.callbacks), steps) as callbacks, keeper.listening():
                 rngs = [check_random_state(model.random_state) for model in models]

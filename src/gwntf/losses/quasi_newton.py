@@ -7,7 +7,8 @@ nothing beyond the numerators w_n of the factors: in the sample factor it is 2 b
 2 T (mu (D - V) A + l1 + l2 A) for the graph and the penalties. The inverse of the Hessian of F is estimated from the
 last pairs of a step s and a change y of the gradient (J. Nocedal, *Updating quasi-Newton matrices with limited
 storage*, Mathematics of Computation 35, 1980), starting from the inverse of P: the curvature of the majorizer, whose
-data term is divided by a scale, with the graph term, which is solved for by `graph_solve`.
+data term is divided by a scale, with the graph term, which is solved for by `graph_solve`. Transport makes F flat where
+mass only has to move, but not along the mass of a sample: without a graph, P has the curvature of that direction too.
 
 Every factor keeps its history, a (2 m + 2, n, R) array of m steps, m changes, the gradient of the data term and the
 gradient g of F. The next step is
@@ -16,6 +17,7 @@ gradient g of F. The next step is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -105,17 +107,24 @@ def _below(xp: Any, rows: Sequence[Array], factors: Sequence[Array]) -> Array:
 
 
 def recorded(
-    xp: Any, history: Array | None, points: Sequence[Point], slots: Sequence[int], pairs: int
+    xp: Any,
+    history: Array | None,
+    points: Sequence[Point],
+    slots: Sequence[int],
+    pairs: int,
+    *,
+    by_mass: bool = False,
 ) -> tuple[Array, Sums]:
     """Write the pairs of the first point with each of the others to slots of the history, and the last gradients.
 
-    Also return the inner products of what was written with the history, and two sums whose ratio is the scale.
+    Also return the inner products of what was written with the history, and two sums whose ratio is the scale; with
+    `by_mass`, that of the directions which do not change the mass of a row.
     """
     start, *others = points
-    last, written = points[-1], []
+    last, written = points[-1], list[int]()
     if history is None:
         history = xp.stack([xp.zeros_like(start.root)] * (2 * pairs + 2))
-    change = last.data - start.data
+    step, change = last.root - start.root, last.data - start.data  # before the history is written to
     for slot, point in zip(slots, others, strict=True):
         history[slot] = point.root - start.root
         history[pairs + slot] = point.gradient - start.gradient
@@ -123,8 +132,16 @@ def recorded(
     history[-2], history[-1] = last.data, last.gradient
     flat = history.reshape(history.shape[0], -1)
     products = xp.stack([flat @ flat[k] for k in (*written, -1)])
-    scale = [(part * change).reshape(-1).sum() for part in (last.root - start.root, change / last.curvature)]
+    if by_mass:
+        step, change = (part - _along_mass(xp, last.root, part) for part in (step, change))
+    scale = [(part * change).reshape(-1).sum() for part in (step, change / last.curvature)]
     return history, Sums(products=xp.astype(products, xp.float64), scale=xp.astype(xp.stack(scale), xp.float64))
+
+
+def _along_mass(xp: Any, root: Array, rows: Array) -> Array:
+    """Return the projection of every row on the direction in which the mass of the factor changes fastest, its root."""
+    squares = xp.sum(root * root, axis=1, keepdims=True)
+    return root * (xp.sum(root * rows, axis=1, keepdims=True) / positive(xp, squares))
 
 
 def right_side(backend: Backend, history: Array, first: FloatArray) -> Array:
@@ -154,28 +171,31 @@ def _combined(vectors: Array, weights: Array) -> Array:
 
 def first_weights(gram: FloatArray, order: NDArray[np.int_]) -> FloatArray:
     """Return the coefficients a, given the inner products of the history and its slots, the oldest pair first."""
-    pairs = len(order)
-    weights = np.zeros(pairs)
-    for i in reversed(_used(gram, order)):
-        newer = order[np.flatnonzero(order == i)[0] + 1 :]
-        weights[i] = (gram[i, -1] - gram[i, pairs + newer] @ weights[newer]) / gram[i, pairs + i]
-    return weights
+    pairs, products = len(order), gram.tolist()
+    weights, newer = [0.0] * pairs, list[int]()
+    for i in reversed(_used(products, order.tolist())):
+        explained = sum(products[i][pairs + j] * weights[j] for j in newer)
+        weights[i] = (products[i][-1] - explained) / products[i][pairs + i]
+        newer.append(i)
+    return np.array(weights)
 
 
 def last_weights(gram: FloatArray, order: NDArray[np.int_], first: FloatArray, with_step: FloatArray) -> FloatArray:
     """Return the coefficients c, also from the inner products of the changes with r."""
+    pairs, products = len(order), gram.tolist()
+    weights, older = [0.0] * pairs, list[int]()
+    for i in _used(products, order.tolist()):
+        explained = float(with_step[i]) + sum(products[j][pairs + i] * weights[j] for j in older)
+        weights[i] = float(first[i]) - explained / products[i][pairs + i]
+        older.append(i)
+    return np.array(weights)
+
+
+def _used(products: list[list[float]], order: list[int]) -> list[int]:
+    """Return the slots of the pairs with positive curvature, the oldest first; Python numbers are faster for so few."""
     pairs = len(order)
-    weights = np.zeros(pairs)
-    for i in _used(gram, order):
-        older = order[: np.flatnonzero(order == i)[0]]
-        weights[i] = first[i] - (with_step[i] + gram[older, pairs + i] @ weights[older]) / gram[i, pairs + i]
-    return weights
-
-
-def _used(gram: FloatArray, order: NDArray[np.int_]) -> list[int]:
-    """Return the slots of the pairs with positive curvature, the oldest first."""
-    pairs, squares = len(order), np.diag(gram)
-    return [int(i) for i in order if gram[i, pairs + i] > _NOT_CURVED * np.sqrt(squares[i] * squares[pairs + i])]
+    squares = [products[i][i] * products[pairs + i][pairs + i] for i in range(pairs)]
+    return [i for i in order if products[i][pairs + i] > _NOT_CURVED * math.sqrt(squares[i])]
 
 
 # --- functions of one block, for `Blocks.apply` ---
@@ -195,6 +215,7 @@ def learn_rows(
     slots: Sequence[int],
     pairs: int,
     owned: bool,
+    by_mass: bool,
 ) -> tuple[BlockState, Sums]:
     """Return the last of some states of a block with its history; each state is followed by its halo rows."""
     xp, kept, halos = backend.xp, states[::2], states[1::2]
@@ -207,7 +228,7 @@ def learn_rows(
     if history is not None:
         points.insert(0, Point.of_history(xp, kept[0].rows, history))
         history = history if owned else xp.asarray(history, copy=True)
-    history, sums = recorded(xp, history, points, slots, pairs)
+    history, sums = recorded(xp, history, points, slots, pairs, by_mass=by_mass)
     return kept[-1]._replace(past=history), sums
 
 
@@ -220,12 +241,22 @@ def row_system(
 
 
 def solve_rows(
-    backend: Backend, kept: BlockState, system: System | Array | None, **options: Any
+    backend: Backend, kept: BlockState, system: System | Array | None, *, along_mass: float, **options: Any
 ) -> tuple[BlockState, Sums]:
-    """Return the state of a block with r, which is the solution of the system if there is a graph."""
+    """Return the state of a block with r, which is the solution of the system if there is a graph.
+
+    Without one, r solves (B + c t t') r = q for every row, with its unit vector t along the mass and the curvature
+    c = `along_mass` (J. Sherman and W. J. Morrison, Annals of Mathematical Statistics 21, 1950).
+    """
+    xp = backend.xp
     if system is None:
         right, base = row_system(backend, kept, **options)
         step = right / base
+        if along_mass > 0:
+            squares, root = positive(xp, xp.sum(kept.rows, axis=1, keepdims=True)), xp.sqrt(kept.rows)
+            own = along_mass * root / base
+            products = [xp.sum(root * part, axis=1, keepdims=True) / squares for part in (step, own)]
+            step = step - own * (products[0] / (1 + products[1]))
     else:
         step = backend.asarray(solution(system))
     return kept._replace(step=step), Sums(products=products_with(backend.xp, kept.past, step))
@@ -241,6 +272,12 @@ class QuasiNewton:
     penalties: Penalties
     numerators: Callable[[FitState], list[Array]]  # w_n of all factors but the first
     held: int = 0  # Number of leading components for which these factors have no gradient
+    mass: float = 0.0  # `SimplexLoss.mass_curvature`
+
+    @property
+    def by_mass(self) -> bool:
+        """Whether P has the curvature along the mass of the samples."""
+        return self.mass > 0 and not self.graph.present
 
     def started(self, at: FitState) -> FitState:
         """Return a fit state with its next step, without history."""
@@ -263,7 +300,9 @@ class QuasiNewton:
         parts = [part for state in tried for part in (state.kept, state.halo)]
         options = {"weight": self.weight, "penalty": self.penalties.samples, "slots": slots, "pairs": pairs}
         owned = self.blocks.in_place
-        kept, row_sums = self.blocks.apply(learn_rows, self.graph.graphs, *parts, owned=owned, **options)
+        kept, row_sums = self.blocks.apply(
+            learn_rows, self.graph.graphs, *parts, owned=owned, by_mass=self.by_mass, **options
+        )
         l2 = self.penalties.others.l2
         first = tried[0].past is None
         points = [
@@ -293,7 +332,8 @@ class QuasiNewton:
             count = step_count(self.graph, self.weight / search.scale, search.mean)
             rank, rounding = at.rest[0].shape[1], float(self.blocks.backend.xp.finfo(at.rest[0].dtype).eps)
             systems = graph_solve(self.blocks, self.graph, at.kept, row_system, count, rank, rounding, **options)
-        kept, row_sums = self.blocks.apply(solve_rows, at.kept, systems, **options)
+        along_mass = 4 * max(0.0, self.mass - 1 / search.scale) * self.weight if self.by_mass else 0.0
+        kept, row_sums = self.blocks.apply(solve_rows, at.kept, systems, along_mass=along_mass, **options)
         base = point.curvature / search.scale + 8 * self.penalties.others.l2 * point.root * point.root
         step = right_side(self.blocks.backend, at.past, first) / base
         own = Sums(products=products_with(self.blocks.backend.xp, at.past, step))

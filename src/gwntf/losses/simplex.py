@@ -49,6 +49,14 @@ class SimplexLoss(Loss):
     def weight(self) -> float:
         """b: beta times the number of transported modes; 1 for the KL loss."""
 
+    @property
+    def mass_curvature(self) -> float:
+        """Curvature of the data term along the mass of a sample, in relation to that of the majorizer.
+
+        It is zero where F is no flatter in other directions.
+        """
+        return 0.0
+
     def for_new_samples(self) -> SimplexLoss:
         return self
 
@@ -188,7 +196,7 @@ class SimplexLoss(Loss):
     def prepared_step(
         self, blocks: Blocks, tried: Sequence[FitState], graph: GraphTerm, penalties: Penalties
     ) -> FitState:
-        method = QuasiNewton(blocks, self.weight, graph, penalties, numerators, self.held)
+        method = QuasiNewton(blocks, self.weight, graph, penalties, numerators, self.held, self.mass_curvature)
         return method.started(tried[0]) if len(tried) == 1 else method.continued(tried)
 
     def _updated(self, blocks: Blocks, at: FitState, graph: GraphTerm, penalties: Penalties, plain: Plain) -> FitState:

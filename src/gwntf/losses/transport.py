@@ -109,6 +109,12 @@ class TransportLoss(SimplexLoss):
         return self.relaxation.reg_m_model * len(self.transported)
 
     @property
+    def mass_curvature(self) -> float:
+        """(alpha + reg) / (alpha + beta + reg), for the modes other than the samples."""
+        own = sum(mode > 0 for mode in self.transported) / len(self.transported)
+        return own * self.relaxation.mass_curvature
+
+    @property
     def first_effort(self) -> int:
         return min(_FEW_PLAIN if self.plain else _FEW, self.last_effort) if self.adaptive else self.last_effort
 

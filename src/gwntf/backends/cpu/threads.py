@@ -1,11 +1,13 @@
 """Python threads for code that releases the interpreter lock."""
 
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
 from typing import TypeVar
 
 import numba
@@ -26,7 +28,7 @@ class Threads:
     """
 
     def __init__(self) -> None:
-        self._libraries = ThreadpoolController().select(user_api=["blas", "openmp"])
+        self._libraries = _libraries(len(sys.modules))
         self._lock, self._own = threading.Lock(), threading.local()
         self._users, self._resources, self._workers = 0, ExitStack(), 1
         self._pool: ThreadPoolExecutor | None = None
@@ -100,6 +102,12 @@ class Threads:
 
     def _mark_busy(self) -> None:
         self._own.busy = True
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> ThreadpoolController:  # noqa: ARG001
+    """Return the BLAS and OpenMP libraries that are loaded; they are searched for again after an import."""
+    return ThreadpoolController().select(user_api=["blas", "openmp"])
 
 
 def _popped(queue: deque[int]) -> Iterator[int]:
