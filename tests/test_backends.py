@@ -326,7 +326,7 @@ def test_filled_entries_equal_the_reference(name, model):
     X = load_digits_tensor()[0][:60]
     hidden = np.random.default_rng(0).random(X.shape) < 0.2
     holed, masked = np.where(hidden, np.nan, X), np.ma.MaskedArray(np.where(hidden, -1, X), mask=hidden)
-    model.set_params(max_iter=8, tol=0, random_state=0, dtype="float64", missing="ignore")
+    model.set_params(max_iter=6, tol=0, random_state=0, dtype="float64", missing="ignore")
     found = []
     for engine, data in (("numpy", holed), (name, masked)):
         fitted = model.set_params(engine=engine).fit_impute(data)

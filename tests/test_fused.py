@@ -226,7 +226,7 @@ def test_recorded_fits_equal_the_reference(interpreted, rng):
 
 
 def test_recorded_fits_transport_long_modes_without_looking(interpreted, rng):
-    X = rng.random((140, 3, 4)) * (rng.random((140, 3, 4)) > 0.2)
+    X = rng.random((140, 2, 3)) * (rng.random((140, 2, 3)) > 0.2)
     X[5] = 0
     costs = ("cosine", None, "grid")
     model = GWNTF(

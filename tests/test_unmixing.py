@@ -9,6 +9,7 @@ from scipy.optimize import nnls
 from gwntf import Unmixer, load
 from gwntf.datasets import load_example_spectra, load_gamma_spectra, load_nmr_mixtures, make_drifting_spectra
 from gwntf.unmixing import Calibration, LineSolver, cell_edges, effective_counts, extent, price_of_counts
+from gwntf.unmixing.intervals import neighbor_products
 from tests.backends import needs_torch
 from tests.conftest import load_or_skip
 
@@ -231,7 +232,7 @@ def test_misfits_are_those_of_nonnegative_least_squares():
 
 
 def test_intervals_of_nominal_90_percent_have_about_that_coverage():
-    """Pooled over kinds of drift and counts, and in every cell by far more than half."""
+    """Pooled over kinds of drift and counts, and at least 85 percent for each."""
     covered = []
     for drift, amount in [("none", 0.01), *[(drift, amount) for drift, _ in DRIFTS for amount in (0.01, 0.03)]]:
         for counts in (200, 2000, 20_000):
@@ -241,8 +242,17 @@ def test_intervals_of_nominal_90_percent_have_about_that_coverage():
                 found = unmixer(data).unmix(data.spectra)
                 inside.append((found.lower <= data.shares) & (data.shares <= found.upper))
             covered.append(np.mean(inside))
-    assert 0.85 < np.mean(covered) < 0.97, covered
-    assert min(covered) > 0.75, covered
+    assert 0.85 < np.mean(covered) < 0.96, covered
+    assert min(covered) > 0.85, covered
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 20])
+def test_products_of_neighbours_equal_literal_loops(rng, width):
+    rows = rng.normal(size=(3, 20))
+    wanted = np.zeros(3)
+    for i, j in np.ndindex(20, 20):
+        wanted += max(0.0, 1 - abs(i - j) / width) * rows[:, i] * rows[:, j]
+    np.testing.assert_allclose(neighbor_products(rows, width), wanted, rtol=1e-12, atol=1e-12)
 
 
 def test_intervals_contain_the_share_and_widen_with_the_level():

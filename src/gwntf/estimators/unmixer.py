@@ -361,7 +361,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for which, parts, amount in self._groups(rows):
             own = rows[which]
             found = self._solver.solve(own, parts, prices[which], details=True)
-            centres, errors = share_errors(own, found, self._signal)
+            centres, errors = share_errors(self._solver, own, found, self._signal)
             by_part["shares"][which] = self._proportions(found.shares)
             by_part["lower"][which] = np.clip(centres - quantile * errors, 0, by_part["shares"][which])
             by_part["upper"][which] = np.clip(centres + quantile * errors, by_part["shares"][which], 1)
