@@ -39,7 +39,7 @@ def memory_of_a_fit() -> Outcome:
     return Outcome(
         "Memory of a fit: 70,000 samples of 32 x 32 float32 (287 MB), two modes transported, 3 iterations",
         {"fit": Timing(seconds, seconds, seconds)},
-        [Claim("peak memory over size of the data, data included", ratio, 4, at_least=False)],
+        [Claim("peak memory over size of the data, data included", ratio, 3.2, at_least=False)],
         ["Scalings are kept between transports only while they fit into `TransportOptions.max_memory`."],
     )
 

@@ -24,10 +24,10 @@ class TransportOptions(BaseEstimator):  # type: ignore[misc]
     kernel_tol : float, default=0.02
         Largest relative error of a marginal due to an approximate kernel. Above 1000 samples, a "cosine" or "euclidean"
         cost between them is exact for near pairs and approximated for far pairs; 0 compares all pairs.
-    max_memory : float, default=2**30
+    max_memory : float, default=2**29
         Memory in bytes for what is kept from one transport to the next: as much as X for every transported axis (warm
-        starts), and once more for the targets of the factor updates. If it is too small, first the factors are updated
-        only once per transport, then the transports start cold, which takes much longer to arrive.
+        starts) and, for new samples, once more for the targets of their updates. If it is too small, new samples are
+        updated only once per transport; if it is smaller still, transports start cold, which takes longer to arrive.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class TransportOptions(BaseEstimator):  # type: ignore[misc]
         *,
         tol: float = 1e-6,
         kernel_tol: float = 0.02,
-        max_memory: float = 2.0**30,
+        max_memory: float = 2.0**29,
     ) -> None:
         self.max_iter = max_iter
         self.tol = tol
