@@ -60,7 +60,7 @@ class Unmixer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Every sample x is explained by the references h_k with weights :math:`w \ge 0` that minimise the cost of
     transporting the model to the sample along the axis,
 
-    .. math:: F(w) = W\Big(x, \sum_k w_k h_k\Big),
+    .. math:: F(w) = W(x, \sum_k w_k h_k),
 
     where W is the entropic, KL-relaxed transport cost of `GWNTF`. The problem is convex and solved by Newton steps to a
     certified gap, about five thousand spectra of 256 channels a second on one core. Mass moves freely over the distance
