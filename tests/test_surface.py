@@ -350,9 +350,10 @@ def test_invalid_options_are_refused_by_name(params, message):
         SWIFT(2, transport=TransportOptions(**params)).fit(data())
 
 
-def test_valid_options_pass():
-    TransportOptions().check()
-    TransportOptions("auto", tol=0, kernel_tol=0, max_memory=float("inf")).check()
+@pytest.mark.parametrize("options", [{}, {"max_iter": "auto", "tol": 0, "kernel_tol": 0, "max_memory": float("inf")}])
+def test_valid_options_pass(options):
+    model = SWIFT(2, max_iter=1, tol=0, random_state=0, transport=TransportOptions(**options)).fit(data())
+    assert model.n_iter_ == 1
 
 
 # --- callbacks ----------------------------------------------------------------------------------------------
