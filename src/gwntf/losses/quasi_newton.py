@@ -133,13 +133,13 @@ def recorded(
     flat = history.reshape(history.shape[0], -1)
     products = xp.stack([flat @ flat[k] for k in (*written, -1)])
     if by_mass:
-        step, change = (part - _along_mass(xp, last.root, part) for part in (step, change))
+        step, change = (part - _mass_part(xp, last.root, part) for part in (step, change))
     scale = [(part * change).reshape(-1).sum() for part in (step, change / last.curvature)]
     return history, Sums(products=xp.astype(products, xp.float64), scale=xp.astype(xp.stack(scale), xp.float64))
 
 
-def _along_mass(xp: Any, root: Array, rows: Array) -> Array:
-    """Return the projection of every row on the direction in which the mass of the factor changes fastest, its root."""
+def _mass_part(xp: Any, root: Array, rows: Array) -> Array:
+    """Return the projection of every row on the direction in which its mass changes fastest, that of the root."""
     squares = xp.sum(root * root, axis=1, keepdims=True)
     return root * (xp.sum(root * rows, axis=1, keepdims=True) / positive(xp, squares))
 
