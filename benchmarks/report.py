@@ -79,14 +79,6 @@ COMPARISONS = (
     ),
     ("coil20-fits", "GWNTF on COIL20, image modes", "NumPy", "times faster than the reference, images only"),
     (
-        "tensor-peers",
-        "an iteration of NCP",
-        "TensorLy, multiplicative",
-        "NCP, times faster than TensorLy's mult",
-    ),
-    ("matrix-peers", "an iteration of NMF", 'scikit-learn, "mu"', "NMF, times faster"),
-    ("matrix-peers", "an iteration of NMF, KL", 'scikit-learn, "mu"', "KL, times faster"),
-    (
         "unmixing-speed",
         "unmixing spectra of 256 channels into five parts",
         "POT, ot.bregman.unmix",
